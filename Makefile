@@ -1,0 +1,43 @@
+# Every target sets up what it needs: `make demo` and `make test` each work on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types unit docs wheel bench clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(STAMP) ## Make .venv with everything for development
+
+$(STAMP): pyproject.toml constraints.txt setup.py src/tabnsm/kernels/sparse_attention.c
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+demo: $(STAMP) ## Train on real loans with free text, compare, draw (about 5 minutes)
+	$(BIN)/tabnsm demo
+
+test: lint types unit wheel ## Everything that CI runs
+
+lint: $(STAMP) ## Style and common mistakes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## Static types
+	$(BIN)/mypy
+
+unit: $(STAMP) ## Tests, doctests, and the code blocks of README and docs
+	$(BIN)/pytest
+
+wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and predict there
+	bash scripts/check_wheel.sh $(BIN)/python
+
+bench: $(STAMP) ## Speed and memory beside peers (slow; wants an idle machine)
+	$(BIN)/python benchmarks/run.py
+
+clean: ## Remove what the targets made
+	rm -rf $(VENV) build dist demo-output src/*.egg-info

@@ -1,0 +1,27 @@
+"""The compiled kernels: optional, so that an install without a C compiler still succeeds.
+
+Everything else about the package is in pyproject.toml. Each extension is a plain C library that
+`tabnsm.kernels` opens with ctypes; the same source is compiled once per instruction set.
+"""
+
+import platform
+
+from setuptools import Extension, setup
+
+VARIANTS = {"baseline": []}
+if platform.machine().lower() in ("x86_64", "amd64"):
+    VARIANTS["avx2"] = ["-mavx2", "-mfma"]
+    VARIANTS["avx512"] = ["-mavx512f", "-mavx2", "-mfma"]
+
+setup(
+    ext_modules=[
+        Extension(
+            f"tabnsm.kernels._{name}",
+            ["src/tabnsm/kernels/sparse_attention.c"],
+            extra_compile_args=["-O3", "-std=gnu11", "-fvisibility=hidden", "-pthread", *flags],
+            extra_link_args=["-pthread", "-lm"],
+            optional=True,
+        )
+        for name, flags in VARIANTS.items()
+    ]
+)

@@ -1,0 +1,543 @@
+"""TabNSMRegressor: validate, encode, train, predict."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tabnsm.container import content_hash
+from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
+from tabnsm.model_file import load_model, save_model
+from tabnsm.nn.model import TabNSM
+from tabnsm.preprocessing import Table, TableEncoder, TargetScaler, check_target
+from tabnsm.preprocessing.checks import warn_about_columns
+from tabnsm.presets import Options, resolve_options
+from tabnsm.training.checkpoint import Checkpoint
+from tabnsm.training.early_stopping import ValidationMonitor
+from tabnsm.training.history import History
+from tabnsm.training.loop import (
+    Trainer,
+    TrainingData,
+    TrainingState,
+    make_optimizer,
+    predict_rows,
+)
+from tabnsm.training.objective import Objective
+from tabnsm.training.progress import TrainingProgress
+from tabnsm.training.rise import RiseSampler
+from tabnsm.training.split import validation_mask
+
+if TYPE_CHECKING:
+    from tabnsm.preprocessing import ColumnReport, EncodedTable, TextEncoder
+
+
+class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Regression on wide, mixed tables with the neural sparse mixer.
+
+    Takes a DataFrame (pandas, polars, pyarrow) or an array with numbers, categories, dates and
+    free text, missing values included. An option that is None takes the preset's value.
+
+    Parameters
+    ----------
+    preset : {"default", "paper", "fast"}, default "default"
+        "paper" follows the paper's equations, "fast" trades accuracy for time.
+    d_token : int or None, default None
+        Width of a feature's token: 32; fast: 16.
+    n_heads : int, default 4
+        Heads of the attention; `d_token` is a multiple of it.
+    attention : {"sparse", "full", "mamba"}, default "sparse"
+        Operator over the features; the last two are the paper's ablation.
+    window_size : int, default 6
+        Features on either side that every feature attends to.
+    compress_block_size : int, default 10
+        Features that one compressed key stands for.
+    compress_stride : int or None, default None
+        Distance of the compressed blocks' starts; None is the block size.
+    selection_block_size : int, default 10
+        Features in a block that can be selected.
+    n_selected_blocks : int, default 3
+        Blocks that a feature attends to at full resolution.
+    gates : {"head", "feature"} or None, default None
+        Whether each head weighs the branches by itself: "head"; paper: "feature".
+    mixer : bool, default True
+        Whether Feature-Token Mixing follows the attention.
+    mixer_chunk_size : int, default 64
+        Features that are mixed with each other.
+    head_width : int, default 128
+        Inner width of the regression head.
+    huber_weight : float, default 0.5
+        Share of the Huber loss in the objective; the rest is GridLoss.
+    huber_delta : float, default 1.0
+        Where Huber turns from squared to absolute, in standard deviations of the target.
+    n_grid_cells : int, default 100
+        Cells of GridLoss.
+    temperature : float or None, default None
+        Softness of GridLoss: 0.05 of the range; paper: 1.0 standard deviations.
+    normalize_grid : bool or None, default None
+        Whether GridLoss is in target units and not in index units: True; paper: False.
+    n_difficulty_bins : int, default 5
+        RISE: bins of training rows by their loss.
+    max_boost : float, default 2.0
+        RISE: how much more often the hardest bin is drawn; 1 switches RISE off.
+    refresh_every : int, default 5
+        RISE: epochs between two looks at the rows' losses.
+    draw : {"systematic", "multinomial"} or None, default None
+        RISE: how rows are drawn: "systematic"; paper: "multinomial".
+    max_epochs : int or None, default None
+        Most passes over the training rows: 100; fast: 30.
+    batch_size : int or "auto", default "auto"
+        Rows per step; "auto" aims at 32 steps per epoch, with 16 to 256 rows each.
+    learning_rate : float, default 2e-3
+        Of AdamW, halved when validation stalls.
+    weight_decay : float, default 1e-2
+        Of AdamW, for matrices.
+    patience : int or None, default None
+        Epochs without a better validation RMSE before training stops: 16; fast: 6.
+    scheduler_patience : int or None, default None
+        Epochs without a better one before the learning rate is halved: 5; fast: 2.
+    gradient_clip : float, default 1.0
+        Largest norm of the gradient.
+    time_limit : float or None, default None
+        Seconds of training after which the best epoch so far is kept.
+    precision : {"auto", "float32", "bfloat16"}, default "auto"
+        Of training; "auto" is bfloat16 on a GPU that has it. Prediction is float32.
+    column_kinds : dict of str to str or None, default None
+        Kind of a column by name, where it should not be found by itself: "numeric",
+        "category", "text", "date" or "drop".
+    date_encoding : {"calendar", "text"} or None, default None
+        Dates as calendar parts and elapsed days, or as strings: "calendar"; paper: "text".
+    category_encoding : {"embedding", "code"} or None, default None
+        A learned vector per category, or its number: "embedding"; paper: "code".
+    missing_indicators : bool or None, default None
+        Whether a 0/1 feature says where a number was missing: True; paper: False.
+    clip_outliers : bool or None, default None
+        Whether numbers are limited to the training range and a tenth: True; paper: False.
+    text_encoder : str or TextEncoder, default "minilm"
+        Encoder of text columns: "minilm", a local path, the name of a sentence-transformers
+        model on this machine, or an object with the `TextEncoder` methods.
+    text_cache : bool, default True
+        Whether embeddings of texts are kept on disk.
+    validation_fraction : float, default 0.1
+        Rows to validate on when `fit` gets no validation rows.
+    checkpoint_dir : str, Path or None, default None
+        Folder for the state of training after every epoch, for ``fit(..., resume=True)``.
+    device : str, default "auto"
+        "auto" is a GPU where there is one (untested for lack of one), else the CPU.
+    random_state : int, RandomState or None, default None
+        Same number, same bits on a CPU with as many threads.
+    verbose : int, default 0
+        0 is silent, 1 shows a bar, 2 a line per epoch.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Their names, when they had any.
+    model_ : tabnsm.nn.TabNSM
+        The torch module with the weights of the best epoch.
+    encoder_ : TableEncoder
+        From tables to encoded features.
+    scaler_ : TargetScaler
+        From targets to standardised ones and back.
+    history_ : History
+        One record per epoch, the best epoch and why training stopped.
+    options_ : Options
+        What the options came to after the preset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> model = TabNSMRegressor(max_epochs=5, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    >>> model.predict(X[:2]).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: Literal["default", "paper", "fast"] = "default",
+        d_token: int | None = None,
+        n_heads: int = 4,
+        attention: Literal["sparse", "full", "mamba"] = "sparse",
+        window_size: int = 6,
+        compress_block_size: int = 10,
+        compress_stride: int | None = None,
+        selection_block_size: int = 10,
+        n_selected_blocks: int = 3,
+        gates: Literal["head", "feature"] | None = None,
+        mixer: bool = True,
+        mixer_chunk_size: int = 64,
+        head_width: int = 128,
+        huber_weight: float = 0.5,
+        huber_delta: float = 1.0,
+        n_grid_cells: int = 100,
+        temperature: float | None = None,
+        normalize_grid: bool | None = None,
+        n_difficulty_bins: int = 5,
+        max_boost: float = 2.0,
+        refresh_every: int = 5,
+        draw: Literal["systematic", "multinomial"] | None = None,
+        max_epochs: int | None = None,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 2e-3,
+        weight_decay: float = 1e-2,
+        patience: int | None = None,
+        scheduler_patience: int | None = None,
+        gradient_clip: float = 1.0,
+        time_limit: float | None = None,
+        precision: Literal["auto", "float32", "bfloat16"] = "auto",
+        column_kinds: Mapping[str, str] | None = None,
+        date_encoding: Literal["calendar", "text"] | None = None,
+        category_encoding: Literal["embedding", "code"] | None = None,
+        missing_indicators: bool | None = None,
+        clip_outliers: bool | None = None,
+        text_encoder: str | TextEncoder = "minilm",
+        text_cache: bool = True,
+        validation_fraction: float = 0.1,
+        checkpoint_dir: str | Path | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.preset = preset
+        self.d_token = d_token
+        self.n_heads = n_heads
+        self.attention = attention
+        self.window_size = window_size
+        self.compress_block_size = compress_block_size
+        self.compress_stride = compress_stride
+        self.selection_block_size = selection_block_size
+        self.n_selected_blocks = n_selected_blocks
+        self.gates = gates
+        self.mixer = mixer
+        self.mixer_chunk_size = mixer_chunk_size
+        self.head_width = head_width
+        self.huber_weight = huber_weight
+        self.huber_delta = huber_delta
+        self.n_grid_cells = n_grid_cells
+        self.temperature = temperature
+        self.normalize_grid = normalize_grid
+        self.n_difficulty_bins = n_difficulty_bins
+        self.max_boost = max_boost
+        self.refresh_every = refresh_every
+        self.draw = draw
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.patience = patience
+        self.scheduler_patience = scheduler_patience
+        self.gradient_clip = gradient_clip
+        self.time_limit = time_limit
+        self.precision = precision
+        self.column_kinds = column_kinds
+        self.date_encoding = date_encoding
+        self.category_encoding = category_encoding
+        self.missing_indicators = missing_indicators
+        self.clip_outliers = clip_outliers
+        self.text_encoder = text_encoder
+        self.text_cache = text_cache
+        self.validation_fraction = validation_fraction
+        self.checkpoint_dir = checkpoint_dir
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        validation_groups: Any = None,
+        validation_time: Any = None,
+        resume: bool = False,
+    ) -> TabNSMRegressor:
+        """Train on a table.
+
+        Rows without a target, and rows of weight zero, are left out before anything else.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,) or None
+            Weights in the loss and in the validation RMSE.
+        X_val, y_val : as `X` and `y`, or None
+            Rows to validate on; else a part of `X` is held out.
+        validation_groups : array-like of shape (n_rows,) or None
+            Hold out whole groups of rows.
+        validation_time : array-like of shape (n_rows,) or None
+            Hold out the latest rows.
+        resume : bool, default False
+            Continue the run whose state is in `checkpoint_dir`, if there is one.
+
+        Returns
+        -------
+        TabNSMRegressor
+            Itself.
+        """
+        options = resolve_options(self.get_params(deep=False))
+        self._check_fit_options(X_val, y_val, validation_groups, validation_time, resume)
+        device = _resolve_device(self.device)
+        table, target, weight, kept = _usable_rows(X, y, sample_weight)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        generator = torch.Generator().manual_seed(seed)
+
+        if X_val is None:
+            groups, times = (
+                None if labels is None else np.asarray(labels)[kept]
+                for labels in (validation_groups, validation_time)
+            )
+            held_out = validation_mask(
+                table.n_rows, self.validation_fraction, generator, groups, times
+            )
+        else:
+            held_out = np.zeros(table.n_rows, dtype=bool)
+        fit_rows = np.flatnonzero(~held_out)
+        encoder = TableEncoder(options.encoder)
+        encoded = encoder.fit_transform(table, fit_rows)
+        for message in warn_about_columns(table, encoder, target, fit_rows):
+            warnings.warn(message, TabNSMWarning, stacklevel=2)
+        if X_val is None:
+            data = _split(encoded, target, weight, held_out)
+        else:
+            val_table, val_target, _, _ = _usable_rows(X_val, y_val, None, "X_val")
+            data = TrainingData(
+                encoded, target, weight, encoder.transform(val_table), val_target, None
+            )
+        scaler = TargetScaler().fit(data.train_target, data.train_weight)
+
+        state = _initial_state(encoder, options, data.train.n_rows, generator, device)
+        checkpoint = None
+        if self.checkpoint_dir is not None:
+            checkpoint = Checkpoint(self.checkpoint_dir, _fingerprint(data, options, seed))
+            if not (resume and checkpoint.load(state)):
+                checkpoint.set_aside()
+        with TrainingProgress(self.verbose, options.training.max_epochs) as report:
+            trainer = Trainer(
+                options.training, Objective(options.objective), scaler, data, device, report
+            )
+            history = trainer.train(state, checkpoint)
+
+        self.n_features_in_ = table.n_columns
+        if table.has_names:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.model_: TabNSM = state.model  # type: ignore[assignment]
+        self.encoder_: TableEncoder = encoder
+        self.scaler_: TargetScaler = scaler
+        self.history_: History = history
+        self.options_: Options = options
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the target of every row.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_columns)
+            With the columns of `fit`; order does not matter when they have names, further
+            columns are ignored.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+        """
+        check_is_fitted(self, "model_")
+        encoded = self.encoder_.transform(Table.from_native(X))
+        device = next(self.model_.parameters()).device
+        return self.scaler_.inverse(predict_rows(self.model_, encoded, device))
+
+    def describe_columns(self) -> ColumnReport:
+        """What was understood of each column: kind, features, missing values, and notes."""
+        check_is_fitted(self, "model_")
+        return self.encoder_.describe()
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one safetensors file; no pickle, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        check_is_fitted(self, "model_")
+        save_model(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        text_encoder: str | TextEncoder | None = None,
+    ) -> TabNSMRegressor:
+        """Read a model written by `save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        device : str, default "auto"
+        text_encoder : str, TextEncoder or None
+            Needed where the model was fitted with an encoder object, or where its encoder now
+            lies elsewhere.
+
+        Returns
+        -------
+        TabNSMRegressor
+            Predicts bit for bit as the saved one did.
+        """
+        return load_model(cls, path, _resolve_device(device), text_encoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
+
+    def _check_fit_options(
+        self, X_val: Any, y_val: Any, groups: Any, time: Any, resume: bool
+    ) -> None:
+        if (X_val is None) != (y_val is None):
+            given = "X_val" if y_val is None else "y_val"
+            raise InvalidOptionError(f"X_val and y_val must be given together, got only {given}.")
+        ways = {"X_val": X_val, "validation_groups": groups, "validation_time": time}
+        given_ways = [name for name, value in ways.items() if value is not None]
+        if len(given_ways) > 1:
+            raise InvalidOptionError(
+                f"Only one way to validate can be used, got {' and '.join(given_ways)}."
+            )
+        if not 0 < self.validation_fraction < 1:
+            raise InvalidOptionError(
+                f"validation_fraction must be > 0 and < 1, got {self.validation_fraction!r}. "
+                "Pass X_val and y_val to validate on rows of your own."
+            )
+        if resume and self.checkpoint_dir is None:
+            raise InvalidOptionError(
+                "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
+            )
+
+
+def _usable_rows(
+    X: Any, y: Any, sample_weight: Any, name: str = "X"
+) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray]:
+    """Table, target and weights without the rows that cannot teach anything."""
+    table = Table.from_native(X)
+    target, missing = check_target(y, table.n_rows)
+    weight = _check_weight(sample_weight, table.n_rows)
+    kept = ~missing if weight is None else ~missing & (weight > 0)
+    if missing.any():
+        warnings.warn(
+            f"{int(missing.sum())} of {len(missing)} rows of {name} have no target "
+            "and were left out.",
+            TabNSMWarning,
+            stacklevel=3,
+        )
+    if kept.all():
+        return table, target, weight, kept
+    rows = np.flatnonzero(kept)
+    if not len(rows):
+        raise InvalidDataError("sample_weight must be > 0 for some rows, got none.")
+    return table.take(rows), target[rows], None if weight is None else weight[rows], kept
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise InvalidDataError(
+            f"sample_weight must be 1D with one value per row ({n_rows},), got {weight.shape}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise InvalidDataError(f"sample_weight must be finite and >= 0, got {bad}.")
+    return weight
+
+
+def _split(
+    encoded: EncodedTable, target: np.ndarray, weight: np.ndarray | None, held_out: np.ndarray
+) -> TrainingData:
+    train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    return TrainingData(
+        encoded.take(torch.from_numpy(train)),
+        target[train],
+        None if weight is None else weight[train],
+        encoded.take(torch.from_numpy(validation)),
+        target[validation],
+        None if weight is None else weight[validation],
+    )
+
+
+def _initial_state(
+    encoder: TableEncoder,
+    options: Options,
+    n_rows: int,
+    generator: torch.Generator,
+    device: torch.device,
+) -> TrainingState:
+    model = TabNSM(
+        encoder.n_features,
+        category_sizes=encoder.category_sizes,
+        generator=generator,
+        **options.to_dict()["architecture"],
+    ).to(device)
+    training = options.training
+    return TrainingState(
+        model=model,
+        optimizer=make_optimizer(model, training),
+        sampler=RiseSampler(n_rows, options.rise, generator),
+        monitor=ValidationMonitor(training.patience, training.scheduler_patience),
+        generator=generator,
+        best_weights={},
+    )
+
+
+def _fingerprint(data: TrainingData, options: Options, seed: int) -> str:
+    """Hash of all that decides the bits of a run, but for how long and how loudly it runs."""
+    tensors: dict[str, torch.Tensor] = {}
+    for part in ("train", "validation"):
+        table = getattr(data, part)
+        tensors[f"{part}.dense"] = table.dense
+        if table.text is not None:
+            tensors[f"{part}.text_index"] = table.text_index
+            tensors["text"] = table.text
+        tensors[f"{part}.target"] = torch.from_numpy(getattr(data, f"{part}_target"))
+        weight = getattr(data, f"{part}_weight")
+        if weight is not None:
+            tensors[f"{part}.weight"] = torch.from_numpy(weight)
+    stated: dict[str, Any] = options.to_dict() | {"seed": seed}
+    for config, name in (
+        ("encoder", "verbose"),
+        ("encoder", "text_cache"),
+        ("training", "time_limit"),
+    ):
+        del stated[config][name]
+    return content_hash(tensors, json.dumps(stated, sort_keys=True))
+
+
+def _resolve_device(device: str) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidOptionError(
+            f'device must be "auto" or a torch device such as "cpu" or "cuda:0", got {device!r}.'
+        ) from error

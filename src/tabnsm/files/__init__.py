@@ -1,0 +1,9 @@
+"""Table files in and out: CSV, TSV, Parquet, Feather; in one piece or in batches of rows."""
+
+from __future__ import annotations
+
+from tabnsm.files.opening import iter_tables, open_table, read_table
+from tabnsm.files.output import TableWriter, check_output
+from tabnsm.files.table_file import TableFile
+
+__all__ = ["TableFile", "TableWriter", "check_output", "iter_tables", "open_table", "read_table"]

@@ -1,0 +1,234 @@
+"""CSV and TSV as people have them: any encoding, any common delimiter, quotes, missing cells."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.files.encoding import BLOCK_BYTES, find_encoding, is_gzipped, open_bytes, open_text
+from tabnsm.files.table_file import TableFile, only_header
+
+DELIMITERS = (",", ";", "\t", "|")
+
+# The strings that pandas.read_csv takes for missing, so that a model fitted on a DataFrame and
+# one fitted on the file are the same.
+# fmt: off
+MISSING = [
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+]
+# fmt: on
+_DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
+
+# Lines that an error message names.
+_MAX_LINES = 3
+_UNREADABLE = (csv.Error, UnicodeError, EOFError, zlib.error, gzip.BadGzipFile)
+
+
+class DelimitedFile(TableFile):
+    """A CSV or TSV file, gzipped or not; all columns are strings.
+
+    The delimiter is found from the header. With ';' as delimiter, a cell such as "1,5" is the
+    number 1.5; the rule looks at one cell at a time, so that a row means the same in any file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._encoding = find_encoding(path)
+            names, self._delimiter, self._skip_rows = _find_header(path, self._encoding)
+        except _UNREADABLE as error:
+            raise InvalidDataError(f"{path} cannot be read as a table ({error}).") from error
+        super().__init__(path, _name_blanks(path, names))
+
+    @property
+    def n_rows(self) -> int | None:
+        """Not known without reading."""
+        return None
+
+    def _record_batches(
+        self, columns: list[str], batch_rows: int, as_written: bool
+    ) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.csv
+
+        # The last column is always read: it is where an unclosed quote hides.
+        last_name, last_cell = self.names[-1], ""
+        wanted = list(dict.fromkeys([*columns, last_name]))
+        compression = "gzip" if is_gzipped(self.path) else None
+        try:
+            with (
+                pa.input_stream(self.path, compression=compression) as source,
+                pyarrow.csv.open_csv(source, *self._arrow_options(wanted)) as reader,
+            ):
+                for batch in reader:
+                    if batch.num_rows:
+                        last_cell = batch.column(last_name)[-1].as_py()
+                        yield batch.select(columns) if as_written else self._clean(batch, columns)
+        except (pa.ArrowException, UnicodeError, OSError) as error:
+            raise self._explain(error) from error
+        if "\n" in last_cell and not self._ends_with_quote():
+            raise self._unclosed_quote()
+
+    def _arrow_options(self, wanted: list[str]) -> tuple[Any, Any, Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        return (
+            arrow_csv.ReadOptions(
+                column_names=self.names,
+                skip_rows_after_names=self._skip_rows,
+                block_size=BLOCK_BYTES,
+                encoding="utf8" if self._encoding.startswith("utf-8") else self._encoding,
+            ),
+            arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.string()),
+                include_columns=wanted,
+                strings_can_be_null=False,
+            ),
+        )
+
+    def _clean(self, batch: Any, columns: list[str]) -> Any:
+        import pyarrow as pa
+
+        comma = self._delimiter == ";"
+        cleaned = [_clean_cells(batch.column(name), decimal_comma=comma) for name in columns]
+        return pa.RecordBatch.from_arrays(cleaned, names=columns)
+
+    def _explain(self, error: Exception) -> InvalidDataError:
+        lines = self._ragged_lines()
+        if lines:
+            named = ", ".join(f"line {line} has {found}" for line, found in lines[:_MAX_LINES])
+            more = " and so on" if len(lines) > _MAX_LINES else ""
+            return InvalidDataError(
+                f"Every row must have as many cells as the header of {self.path} "
+                f"({len(self.names)}), but {named}{more}. "
+                f"Put quotes around cells that contain {self._delimiter!r}, or remove these rows."
+            )
+        if "straddl" in str(error):
+            return _overlong(self.path)
+        reason = str(error).split("\n", 1)[0].rstrip(".")
+        return InvalidDataError(f"{self.path} cannot be read as a table ({reason}).")
+
+    def _ragged_lines(self) -> list[tuple[int, int]]:
+        """Line and number of cells of the first rows that differ from the header."""
+        found = []
+        with (
+            suppress(*_UNREADABLE),
+            _records(self.path, self._encoding, self._delimiter) as records,
+        ):
+            for line, row in records:
+                if len(row) != len(self.names):
+                    found.append((line, len(row)))
+                if len(found) > _MAX_LINES:
+                    break
+        return found
+
+    def _ends_with_quote(self) -> bool:
+        tail = b""
+        with open_bytes(self.path) as stream:
+            while block := stream.read(BLOCK_BYTES):
+                tail = (tail + block)[-64:]
+        return tail.rstrip(b"\r\n\t \0").endswith(b'"')
+
+    def _unclosed_quote(self) -> InvalidDataError:
+        with _records(self.path, self._encoding, self._delimiter) as records:
+            start = max(line for line, _ in records)
+        return InvalidDataError(
+            f"Quotes must be closed, but one that opens in the row of line {start} of {self.path} "
+            "is not. Close it, or double quotes that belong to the text."
+        )
+
+
+@contextmanager
+def _records(
+    path: Path, encoding: str, delimiter: str
+) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Slow but exact: the first line of each record that is not blank, and its cells."""
+
+    def numbered(rows: Any) -> Iterator[tuple[int, list[str]]]:
+        line = 1
+        for row in rows:
+            if row:
+                yield line, row
+            line = rows.line_num + 1
+
+    limit = csv.field_size_limit(BLOCK_BYTES)
+    try:
+        with open_text(path, encoding) as stream:
+            yield numbered(csv.reader(stream, delimiter=delimiter))
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int]:
+    """Names, delimiter, and how many rows to skip before the first row of values."""
+    found: list[tuple[bool, int, list[str], str, int]] = []
+    for delimiter in DELIMITERS:
+        with _records(path, encoding, delimiter) as records:
+            line, names = next(records, (0, []))
+            if not names:
+                raise InvalidDataError(f"A table must have a header and rows, but {path} is blank.")
+            try:
+                _, following = next(records, (0, []))
+            except csv.Error as error:
+                raise _overlong(path) from error
+        if not following:
+            raise only_header(path)
+        # Text in a header may have commas; the true delimiter also splits the next row.
+        splits_both = len(names) > 1 and len(following) == len(names)
+        # Before the header there are but blank lines, so its line is its row.
+        found.append((splits_both, len(names), names, delimiter, line))
+    _, _, names, delimiter, skip_rows = max(found, key=lambda candidate: candidate[:2])
+    return names, delimiter, skip_rows
+
+
+def _overlong(path: Path) -> InvalidDataError:
+    return InvalidDataError(
+        f"A row of {path} must be shorter than {BLOCK_BYTES >> 20} MB, but one is not. "
+        "Look for a quote that is never closed."
+    )
+
+
+def _name_blanks(path: Path, names: list[str]) -> list[str]:
+    """Give names to blank columns, that no other column has."""
+    named = []
+    for position, name in enumerate(names, start=1):
+        made = name if name.strip() else f"column_{position}"
+        while made != name and made in names:
+            made += "_"
+        named.append(made)
+    if named != names:
+        made_up = [repr(new) for new, old in zip(named, names, strict=True) if new != old]
+        warnings.warn(
+            f"{path} has columns without a name, which are called {', '.join(made_up[:5])}.",
+            TabNSMWarning,
+            stacklevel=5,
+        )
+    return named
+
+
+def _clean_cells(cells: Any, *, decimal_comma: bool) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(cells)
+    missing = pc.is_in(trimmed, value_set=pa.array(MISSING))
+    cleaned = pc.if_else(missing, pa.scalar(None, pa.string()), cells)
+    if decimal_comma:
+        is_number = pc.match_substring_regex(trimmed, pattern=_DECIMAL_COMMA)
+        with_point = pc.replace_substring(trimmed, pattern=",", replacement=".")
+        cleaned = pc.if_else(is_number, with_point, cleaned)
+    return cleaned

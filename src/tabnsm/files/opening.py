@@ -1,0 +1,109 @@
+"""Open a table file of any known kind, by its extension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tabnsm.errors import InvalidDataError
+from tabnsm.files.columnar import ArrowFile, ParquetFile
+from tabnsm.files.delimited import DelimitedFile
+from tabnsm.files.table_file import BATCH_ROWS, TableFile
+
+_KINDS: dict[str, Callable[[Path], TableFile]] = {
+    ".csv": DelimitedFile,
+    ".tsv": DelimitedFile,
+    ".csv.gz": DelimitedFile,
+    ".tsv.gz": DelimitedFile,
+    ".parquet": ParquetFile,
+    ".feather": ArrowFile,
+    ".arrow": ArrowFile,
+}
+
+
+def open_table(path: str | Path) -> TableFile:
+    """Look at a table file without reading its rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather or .arrow file.
+
+    Returns
+    -------
+    TableFile
+        With the column names, `read` and `batches`.
+
+    Raises
+    ------
+    InvalidDataError
+        If the file is missing, empty, of an unknown kind, or not what its extension says.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidDataError(f"A table must be a file, but {path} is a folder. Name one file.")
+    if not path.exists():
+        raise InvalidDataError(f"A table must be an existing file, but there is no file {path}.")
+    kind = next((k for ending, k in _KINDS.items() if path.name.lower().endswith(ending)), None)
+    if kind is None:
+        raise InvalidDataError(
+            f"A table file must end in {', '.join(_KINDS)}, got {path}. "
+            "Rename it or convert it to one of these."
+        )
+    try:
+        if path.stat().st_size == 0:
+            raise InvalidDataError(f"A table must have a header and rows, but {path} is empty.")
+        return kind(path)
+    except OSError as error:
+        raise InvalidDataError(f"{path} cannot be read: {error}.") from error
+
+
+def read_table(path: str | Path, *, columns: Sequence[str] | None = None) -> Any:
+    r"""Read a table file.
+
+    CSV and TSV columns are all read as strings, and the cells that ``pandas.read_csv`` takes
+    for missing as nulls: the table encoder finds numbers, dates and categories itself.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `open_table`.
+    columns : sequence of str or None
+        Columns to read; None for all.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "loans.csv")
+    ...     _ = path.write_text("amount;rate\n1000;7,5\n2000;NA\n")
+    ...     read_table(path).to_pydict()
+    {'amount': ['1000', '2000'], 'rate': ['7.5', None]}
+    """
+    return open_table(path).read(columns)
+
+
+def iter_tables(
+    path: str | Path, *, batch_rows: int = BATCH_ROWS, columns: Sequence[str] | None = None
+) -> Iterator[Any]:
+    """Read a table file in batches of rows, for files larger than memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `open_table`.
+    batch_rows : int
+        Rows of each batch but the last.
+    columns : sequence of str or None
+        Columns to read; None for all.
+
+    Yields
+    ------
+    pyarrow.Table
+    """
+    yield from open_table(path).batches(batch_rows, columns)

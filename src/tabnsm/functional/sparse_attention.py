@@ -1,0 +1,269 @@
+"""Sparse feature-wise attention: window, compressed blocks and selected blocks, gated.
+
+Plain torch for any device. Work is cut into slices of (row, head) pairs that are recomputed in the
+backward pass, so that the copies of keys and values per query exist for one slice at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
+
+from tabnsm.errors import InvalidOptionError
+from tabnsm.functional.blocks import block_overlap, check_block_options, n_blocks, unfold_blocks
+
+# Numbers held at once by a slice: 64 MB in float32, large enough to keep the loop overhead small.
+SLICE_BUDGET = 2**24
+# Queries of a window tile; wider tiles compute more masked logits, narrower ones copy more keys.
+MIN_TILE = 16
+
+
+def sparse_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    k_cmp: Tensor,
+    v_cmp: Tensor,
+    gates: Tensor,
+    *,
+    window_size: int,
+    compress_block_size: int,
+    compress_stride: int,
+    selection_block_size: int,
+    n_selected_blocks: int,
+) -> Tensor:
+    r"""Attend to neighbours, to block summaries and to the best blocks at full resolution.
+
+    .. math:: \tilde X_d = \sum_{c \in \{win, cmp, slc\}} g_d^c \, Attn(q_d, K_d^c, V_d^c)
+
+    Each branch has a softmax of its own over logits scaled by ``d_head ** -0.5``. Gradients reach
+    every tensor argument; the choice of blocks itself has none.
+
+    Parameters
+    ----------
+    q, k, v : Tensor
+        Queries, keys and values of the features, (B, H, D, d_head).
+    k_cmp, v_cmp : Tensor
+        Keys and values of the compressed blocks, (B, H, C, d_head) with
+        C = ``n_blocks(D, compress_stride)``.
+    gates : Tensor
+        Weights of the branches in the order window, compressed, selected, (B, H, D, 3).
+    window_size : int
+        A query sees the features at most this far away on either side, and itself.
+    compress_block_size, compress_stride : int
+        Width of the compressed blocks and the distance between their starts.
+    selection_block_size : int
+        Width of the disjoint blocks to select from; the last one may be partial.
+    n_selected_blocks : int
+        Blocks per query and head; all of them when fewer exist.
+
+    Returns
+    -------
+    Tensor
+        (B, H, D, d_head).
+
+    Examples
+    --------
+    >>> q = torch.ones(1, 1, 4, 2)
+    >>> k_cmp = v_cmp = torch.ones(1, 1, 2, 2)
+    >>> gates = torch.full((1, 1, 4, 3), 0.5)
+    >>> out = sparse_attention(q, q, q, k_cmp, v_cmp, gates, window_size=1, compress_block_size=2,
+    ...                        compress_stride=2, selection_block_size=2, n_selected_blocks=1)
+    >>> out[0, 0]
+    tensor([[1.5000, 1.5000],
+            [1.5000, 1.5000],
+            [1.5000, 1.5000],
+            [1.5000, 1.5000]])
+    """
+    check_block_options(
+        window_size=window_size,
+        compress_block_size=compress_block_size,
+        compress_stride=compress_stride,
+        selection_block_size=selection_block_size,
+        n_selected_blocks=n_selected_blocks,
+    )
+    n_features, d_head = q.shape[-2:]
+    check_compressed(k_cmp, n_features, compress_stride)
+    selected = select_blocks(
+        q,
+        k_cmp,
+        n_features=n_features,
+        compress_block_size=compress_block_size,
+        compress_stride=compress_stride,
+        selection_block_size=selection_block_size,
+        n_selected_blocks=n_selected_blocks,
+    )
+    gathered = 2 * selected.shape[-1] * selection_block_size * d_head
+    tensors = [x.flatten(0, 1) for x in (q, k, v, k_cmp, v_cmp, gates, selected)]  # (B * H, ...)
+    outputs = []
+    for rows in _slices(len(tensors[0]), n_features * (gathered + 2 * k_cmp.shape[-2])):
+        out: Tensor = checkpoint(
+            _attend_slice,
+            *(x[rows] for x in tensors),
+            window_size,
+            selection_block_size,
+            use_reentrant=False,
+            preserve_rng_state=False,
+        )
+        outputs.append(out)
+    return torch.cat(outputs).view(q.shape)  # (B, H, D, d_head)
+
+
+@torch.no_grad()
+def select_blocks(
+    q: Tensor,
+    k_cmp: Tensor,
+    *,
+    n_features: int,
+    compress_block_size: int,
+    compress_stride: int,
+    selection_block_size: int,
+    n_selected_blocks: int,
+) -> Tensor:
+    """Rank the selection blocks for each query by the attention to their summaries.
+
+    The score of a block is the softmax mass of the compressed blocks that overlap it, in
+    proportion to the overlap. With equal sizes and no overlap that is the order of the logits,
+    which are compared instead because the softmax of distant logits underflows into ties.
+
+    Parameters
+    ----------
+    q : Tensor
+        Queries, (B, H, D, d_head).
+    k_cmp : Tensor
+        Compressed keys, (B, H, C, d_head).
+    n_features : int
+        Number of features D that the blocks divide.
+    compress_block_size, compress_stride, selection_block_size, n_selected_blocks : int
+        As in `sparse_attention`.
+
+    Returns
+    -------
+    Tensor
+        int64 (B, H, D, min(n_selected_blocks, n_blocks(D, selection_block_size))), best first;
+        of equal scores the lower index comes first.
+
+    Examples
+    --------
+    >>> q = torch.ones(1, 1, 6, 1)
+    >>> k_cmp = torch.tensor([1.0, 3.0, 3.0]).view(1, 1, 3, 1)
+    >>> select_blocks(q, k_cmp, n_features=6, compress_block_size=2, compress_stride=2,
+    ...               selection_block_size=2, n_selected_blocks=2)[0, 0, 0]
+    tensor([1, 2])
+    """
+    n_best = min(n_selected_blocks, n_blocks(n_features, selection_block_size))
+    same_blocks = selection_block_size == compress_block_size == compress_stride
+    index, share = block_overlap(
+        n_features, compress_block_size, compress_stride, selection_block_size
+    )
+    index, share = index.to(q.device), share.to(q)
+    queries, keys = q.flatten(0, 1), k_cmp.flatten(0, 1)  # (B * H, D or C, d_head)
+    chosen = []
+    for rows in _slices(len(queries), q.shape[-2] * (k_cmp.shape[-2] + len(index))):
+        logits = queries[rows] @ keys[rows].transpose(-1, -2)  # (G, D, C)
+        scores = logits
+        if not same_blocks:
+            mass = torch.softmax(logits * q.shape[-1] ** -0.5, dim=-1)
+            # Slot by slot, not as a matrix product: equal sums must come out equal to the bit,
+            # or ties (several selection blocks inside one compressed block) would break anyhow.
+            scores = torch.zeros_like(mass[..., :1])
+            for slot in range(index.shape[1]):
+                scores = scores + mass[..., index[:, slot]] * share[:, slot]  # (G, D, S)
+        chosen.append(_top_blocks(scores, n_best))
+    return torch.cat(chosen).view(*q.shape[:-1], n_best)  # (B, H, D, n_best)
+
+
+def check_compressed(k_cmp: Tensor, n_features: int, compress_stride: int) -> None:
+    """Raise `InvalidOptionError` unless there is one compressed key per block.
+
+    Examples
+    --------
+    >>> check_compressed(torch.zeros(1, 1, 3, 4), n_features=25, compress_stride=10)
+    """
+    expected = n_blocks(n_features, compress_stride)
+    if k_cmp.shape[-2] != expected:
+        raise InvalidOptionError(
+            f"k_cmp must hold one key per block, {expected} for {n_features} features at stride "
+            f"{compress_stride}, got {k_cmp.shape[-2]}. Compress all blocks, partial ones included."
+        )
+
+
+def _slices(n_groups: int, numbers_per_group: int) -> Iterator[slice]:
+    """Cut the (row, head) pairs so that no slice holds more numbers than the budget."""
+    size = max(1, SLICE_BUDGET // numbers_per_group)
+    return (slice(start, start + size) for start in range(0, n_groups, size))
+
+
+def _top_blocks(scores: Tensor, n_best: int) -> Tensor:
+    """Indices of the largest scores; argmax takes the first of equals, which topk does not."""
+    scores = scores.clone()
+    best = []
+    for _ in range(n_best):
+        best.append(scores.argmax(dim=-1, keepdim=True))
+        scores.scatter_(-1, best[-1], -torch.inf)
+    return torch.cat(best, dim=-1)  # (G, D, n_best)
+
+
+def _attend_slice(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    k_cmp: Tensor,
+    v_cmp: Tensor,
+    gates: Tensor,
+    selected: Tensor,
+    window_size: int,
+    selection_block_size: int,
+) -> Tensor:
+    """Gated sum of the three branches for some (row, head) pairs."""
+    q = q * q.shape[-1] ** -0.5
+    window = _window_branch(q, k, v, window_size)
+    compressed = torch.softmax(q @ k_cmp.transpose(-1, -2), dim=-1) @ v_cmp
+    chosen = _selected_branch(q, k, v, selected, selection_block_size)
+    return gates[..., 0:1] * window + gates[..., 1:2] * compressed + gates[..., 2:3] * chosen
+
+
+def _window_branch(q: Tensor, k: Tensor, v: Tensor, window_size: int) -> Tensor:
+    """Tiles of queries against the strip of keys that any of them may see."""
+    n_features = q.shape[1]
+    reach = min(window_size, n_features - 1)
+    tile = max(MIN_TILE, reach)
+    n_tiles = n_blocks(n_features, tile)
+    missing = n_tiles * tile - n_features
+    strip = tile + 2 * reach
+
+    queries = pad(q, (0, 0, 0, missing)).view(len(q), n_tiles, tile, -1)  # (G, n_tiles, tile, d)
+    keys = pad(k, (0, 0, reach, reach + missing)).unfold(1, strip, tile)  # (G, n_tiles, d, strip)
+    values = pad(v, (0, 0, reach, reach + missing)).unfold(1, strip, tile)
+
+    query_at = torch.arange(tile, device=q.device)[:, None]
+    key_at = torch.arange(strip, device=q.device) - reach
+    feature = key_at + tile * torch.arange(n_tiles, device=q.device)[:, None]  # (n_tiles, strip)
+    near = (key_at - query_at).abs() <= reach  # (tile, strip)
+    seen = near & ((feature >= 0) & (feature < n_features))[:, None]  # (n_tiles, tile, strip)
+
+    # The lowest finite number, not -inf: a padded query may see no key, and 0/0 would then
+    # poison the gradients of the real ones.
+    logits = (queries @ keys).masked_fill(~seen, torch.finfo(q.dtype).min)
+    out = torch.softmax(logits, dim=-1) @ values.transpose(-1, -2)  # (G, n_tiles, tile, d)
+    return out.flatten(1, 2)[:, :n_features]  # (G, D, d)
+
+
+def _selected_branch(q: Tensor, k: Tensor, v: Tensor, selected: Tensor, block_size: int) -> Tensor:
+    """Softmax over the features of the selected blocks of each query."""
+    n_groups, n_features, n_best = selected.shape
+    key_blocks, mask = unfold_blocks(k, block_size, block_size)  # (G, S, block_size, d)
+    value_blocks, _ = unfold_blocks(v, block_size, block_size)
+    first = torch.arange(n_groups, device=q.device)[:, None, None] * key_blocks.shape[1]
+    rows = (first + selected).flatten()
+    shape = (n_groups, n_features, n_best * block_size, -1)
+    # index_select on whole blocks: its backward is one index_add_ into the unexpanded tensor.
+    keys = key_blocks.flatten(0, 1).index_select(0, rows).view(shape)
+    values = value_blocks.flatten(0, 1).index_select(0, rows).view(shape)
+    logits = (keys @ q.unsqueeze(-1)).squeeze(-1)  # (G, D, n_best * block_size)
+    logits = logits.masked_fill(~mask[selected].flatten(2), -torch.inf)
+    return (torch.softmax(logits, dim=-1).unsqueeze(-2) @ values).squeeze(-2)  # (G, D, d)

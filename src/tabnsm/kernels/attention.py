@@ -1,0 +1,179 @@
+"""Sparse attention through the compiled kernel, as a differentiable torch operator."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from tabnsm.functional import sparse_attention as functional
+from tabnsm.functional.blocks import check_block_options, n_blocks
+from tabnsm.kernels.library import library
+
+SMALL_WORK = 2**16
+"""Logits below which starting threads costs more than they save."""
+
+
+def sparse_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    k_cmp: Tensor,
+    v_cmp: Tensor,
+    gates: Tensor,
+    *,
+    window_size: int,
+    compress_block_size: int,
+    compress_stride: int,
+    selection_block_size: int,
+    n_selected_blocks: int,
+) -> Tensor:
+    """Same as `tabnsm.functional.sparse_attention.sparse_attention`, compiled where possible.
+
+    The kernel serves float32 on the CPU; other types and devices, and installs without it, take
+    the torch path. Inputs may be views of one projection: any strides are read in place as long as
+    the last axis is dense. The result is a view of a dense (B, D, H, d_head) tensor, ready for a
+    linear map over ``H * d_head``. It is the same to the bit for any number of threads, and a row's
+    result does not depend on the rest of the batch. With selection blocks other than the compressed
+    blocks, `functional` ranks them and the kernel does the rest.
+
+    Examples
+    --------
+    >>> q = torch.ones(1, 1, 4, 2)
+    >>> k_cmp = v_cmp = torch.ones(1, 1, 2, 2)
+    >>> gates = torch.full((1, 1, 4, 3), 0.5)
+    >>> sparse_attention(q, q, q, k_cmp, v_cmp, gates, window_size=1, compress_block_size=2,
+    ...                  compress_stride=2, selection_block_size=2, n_selected_blocks=1)[0, 0, 0]
+    tensor([1.5000, 1.5000])
+    """
+    tensors = (q, k, v, k_cmp, v_cmp, gates)
+    on_cpu = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors)
+    compiled = library(q.shape[-1]) if on_cpu else None
+    if compiled is None:
+        return functional.sparse_attention(
+            *tensors,
+            window_size=window_size,
+            compress_block_size=compress_block_size,
+            compress_stride=compress_stride,
+            selection_block_size=selection_block_size,
+            n_selected_blocks=n_selected_blocks,
+        )
+    check_block_options(
+        window_size=window_size,
+        compress_block_size=compress_block_size,
+        compress_stride=compress_stride,
+        selection_block_size=selection_block_size,
+        n_selected_blocks=n_selected_blocks,
+    )
+    n_features = q.shape[-2]
+    functional.check_compressed(k_cmp, n_features, compress_stride)
+    n_selected = min(n_selected_blocks, n_blocks(n_features, selection_block_size))
+    selected = torch.empty((*q.shape[:-1], n_selected), dtype=torch.int32)  # (B, H, D, n_selected)
+    rank_here = selection_block_size == compress_block_size == compress_stride
+    if not rank_here:
+        selected.copy_(
+            functional.select_blocks(
+                q,
+                k_cmp,
+                n_features=n_features,
+                compress_block_size=compress_block_size,
+                compress_stride=compress_stride,
+                selection_block_size=selection_block_size,
+                n_selected_blocks=n_selected_blocks,
+            )
+        )
+    options = (window_size, selection_block_size, n_selected, int(rank_here))
+    out: Tensor = _SparseAttention.apply(compiled, options, selected, *tensors)
+    return out
+
+
+class _Strided(ctypes.Structure):
+    """A tensor as the kernel sees it: address and strides in elements."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("stride", ctypes.c_int64 * 4))
+
+    @classmethod
+    def of(cls, x: Tensor) -> _Strided:
+        return cls(x.data_ptr(), (ctypes.c_int64 * 4)(*x.stride()))
+
+
+SIZES = (
+    *("n_rows", "n_heads", "n_features", "d_head", "n_compressed"),
+    *("window_size", "block_size", "n_selected", "rank_here", "n_threads"),
+)
+INPUTS = ("q", "k", "v", "k_cmp", "v_cmp", "gates")
+GRADIENTS = ("dq", "dk", "dv", "dk_cmp", "dv_cmp", "d_gates")
+
+
+class _Problem(ctypes.Structure):
+    """Mirror of ``Problem`` in sparse_attention.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in SIZES),
+        *((name, _Strided) for name in (*INPUTS, "out", "d_out", *GRADIENTS)),
+        ("stats", ctypes.c_void_p),
+        ("selected", ctypes.c_void_p),
+    )
+
+
+def _run(
+    compiled: ctypes.CDLL,
+    options: tuple[int, int, int, int],
+    stats: Tensor,
+    selected: Tensor,
+    backward: bool,
+    tensors: dict[str, Tensor],
+) -> None:
+    q, n_compressed = tensors["q"], tensors["k_cmp"].shape[2]
+    n_rows, n_heads, n_features, d_head = q.shape
+    window_size, block_size, n_selected, _ = options
+    keys = n_compressed + 2 * min(window_size, n_features) + n_selected * block_size
+    small = n_rows * n_heads * n_features * keys < SMALL_WORK
+    n_threads = 1 if small else min(torch.get_num_threads(), n_rows * n_heads)
+    problem = _Problem(*q.shape, n_compressed, *options, n_threads)
+    for name, x in tensors.items():
+        setattr(problem, name, _Strided.of(x))
+    problem.stats, problem.selected = stats.data_ptr(), selected.data_ptr()
+    if compiled.tabnsm_sparse_attention(ctypes.byref(problem), int(backward)):
+        raise MemoryError(f"no memory to attend over {n_features} features of width {d_head}")
+
+
+def _dense_last(x: Tensor) -> Tensor:
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+class _SparseAttention(torch.autograd.Function):
+    """Keeps the inputs, the chosen blocks and two numbers per query and branch; no probabilities."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        compiled: ctypes.CDLL,
+        options: tuple[int, int, int, int],
+        selected: Tensor,
+        *inputs: Tensor,
+    ) -> Tensor:
+        tensors = {name: _dense_last(x) for name, x in zip(INPUTS, inputs, strict=True)}
+        n_rows, n_heads, n_features, d_head = tensors["q"].shape
+        stats = torch.empty((n_rows, n_heads, 6, n_features))
+        out = torch.empty((n_rows, n_features, n_heads, d_head)).transpose(1, 2)  # (B, H, D, d_head)
+        _run(compiled, options, stats, selected, False, {**tensors, "out": out})
+        ctx.compiled, ctx.options = compiled, options
+        ctx.save_for_backward(stats, selected, *tensors.values())
+        return out
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        stats, selected, *inputs = ctx.saved_tensors
+        tensors = dict(zip(INPUTS, inputs, strict=True))
+        # Like its input, so that the gradient of a view needs no copy either.
+        gradients = {
+            name: torch.empty_like(x) for name, x in zip(GRADIENTS, inputs, strict=True)
+        }
+        tensors = {**tensors, "d_out": _dense_last(d_out), **gradients}
+        _run(ctx.compiled, ctx.options, stats, selected, True, tensors)
+        return (None, None, None, *gradients.values())

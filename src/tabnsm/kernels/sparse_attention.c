@@ -1,0 +1,785 @@
+/* Sparse feature-wise attention on the CPU, forward and backward.
+ *
+ * One (row, head) pair at a time: its keys and values are packed once into scratch memory that
+ * stays in cache, then tiles of queries run through the three branches. No pair shares anything
+ * with another, so the result does not depend on threads or on the other rows of a batch.
+ *
+ * Two layouts of a product with the logits appear:
+ *   - window and compressed branch: a vector holds one key against LANES neighbouring queries;
+ *   - selected branch: a vector holds one query against LANES neighbouring keys of a block.
+ * The backward pass recomputes the probabilities from the largest logit and the inverse sum of
+ * each branch. The gradient of a gate equals sum_j p_j dp_j, which the softmax needs anyway.
+ *
+ * The same file is compiled once per instruction set; see setup.py.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#ifndef LANES
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#endif
+#define TILE (2 * LANES)
+#define KEY_CHUNK 128 /* keys whose rows and probabilities fit in the first-level cache together */
+#define MAX_THREADS 256
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t loose_ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* Element (row, head, feature, component) of a tensor is data[dot(stride, index)]. */
+typedef struct {
+    float *data;
+    int64_t stride[4];
+} Tensor;
+
+typedef struct {
+    int64_t n_rows, n_heads, n_features, d_head, n_compressed;
+    int64_t window_size, block_size, n_selected;
+    int64_t rank_here; /* choose the blocks by their logits, or take them from `selected` */
+    int64_t n_threads;
+    Tensor q, k, v, k_cmp, v_cmp, gates, out;
+    Tensor d_out, dq, dk, dv, dk_cmp, dv_cmp, d_gates;
+    float *stats;      /* (row, head, 6, feature): largest logit and inverse sum per branch */
+    int32_t *selected; /* (row, head, feature, n_selected) */
+} Problem;
+
+enum { WINDOW, COMPRESSED, SELECTED };
+
+/* ---- vectors ---- */
+
+INLINE vec load(const float *p) { return *(const loose_vec *)p; }
+INLINE void store(float *p, vec x) { *(loose_vec *)p = x; }
+INLINE vec splat(float x) { return x - (vec){0}; }
+
+INLINE vec choose(ivec mask, vec yes, vec no) {
+#if defined(__AVX2__) && LANES == 8
+    return (vec)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+#else
+    return (vec)(((ivec)yes & mask) | ((ivec)no & ~mask));
+#endif
+}
+
+/* Both return the second operand when one is not a number, like the instruction. */
+INLINE vec max_vec(vec a, vec b) {
+#if defined(__AVX512F__) && LANES == 16
+    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__) && LANES == 8
+    return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__) && LANES == 4
+    return (vec)_mm_max_ps((__m128)a, (__m128)b);
+#else
+    return choose((ivec)(a > b), a, b);
+#endif
+}
+
+INLINE vec min_vec(vec a, vec b) {
+#if defined(__AVX512F__) && LANES == 16
+    return (vec)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__) && LANES == 8
+    return (vec)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__) && LANES == 4
+    return (vec)_mm_min_ps((__m128)a, (__m128)b);
+#else
+    return choose((ivec)(a < b), a, b);
+#endif
+}
+
+INLINE ivec lane_numbers(void) {
+    ivec lanes;
+    for (int i = 0; i < LANES; i++) lanes[i] = i;
+    return lanes;
+}
+
+INLINE float sum_lanes(vec x) {
+    float quarter[4] = {0, 0, 0, 0};
+    for (int i = 0; i < LANES; i++) quarter[i % 4] += x[i];
+    return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+}
+
+INLINE float max_lanes(vec x) {
+    float largest = x[0];
+    for (int i = 1; i < LANES; i++) largest = x[i] > largest ? x[i] : largest;
+    return largest;
+}
+
+/* 2**x for x <= 0: the integer part goes to the exponent bits, a polynomial does the rest. */
+INLINE vec exp2_vec(vec x) {
+    const float round = 12582912.0f; /* 1.5 * 2**23: adding it leaves the nearest integer */
+    x = max_vec(splat(-126.0f), x);  /* in this order, not-a-number survives */
+    vec shifted = x + round;
+    vec f = x - (shifted - round);
+    vec p = 1.5403530e-4f * f + 1.33335581e-3f;
+    p = p * f + 9.61812911e-3f;
+    p = p * f + 5.55041087e-2f;
+    p = p * f + 2.40226507e-1f;
+    p = p * f + 6.93147181e-1f;
+    p = p * f + 1.0f;
+    return (vec)((ivec)p + ((ivec)shifted << 23));
+}
+
+/* ---- products; rows of y have `width` floats, a multiple of LANES ---- */
+
+/* logits[j][query] = sum_d xt[d][query] y[j][d] for n keys, rounded up to a multiple of 4. */
+INLINE void score(const float *xt, const float *y, int64_t n, int64_t d_head, int64_t width,
+                  float *logits, const int n_vecs) {
+    for (int64_t j = 0; j < n; j += 4) {
+        vec sum[4][2] = {{{0}}};
+        const float *row = y + j * width;
+        for (int64_t d = 0; d < d_head; d++) {
+            for (int u = 0; u < n_vecs; u++) {
+                vec x = load(xt + d * TILE + u * LANES);
+                for (int i = 0; i < 4; i++) sum[i][u] += row[i * width + d] * x;
+            }
+        }
+        for (int i = 0; i < 4; i++)
+            for (int u = 0; u < n_vecs; u++) store(logits + (j + i) * TILE + u * LANES, sum[i][u]);
+    }
+}
+
+/* out[query] += scale[query] * sum_j p[j][query] y[j] for some queries and vectors of a row. */
+INLINE void mix_part(const float *p, const float *y, int64_t n, int64_t width, const float *scale,
+                     float *out, const int n_queries, const int n_vecs) {
+    vec sum[LANES][2] = {{{0}}};
+    for (int64_t j = 0; j < n; j++) {
+        for (int u = 0; u < n_vecs; u++) {
+            vec row = load(y + j * width + u * LANES);
+            for (int i = 0; i < n_queries; i++) sum[i][u] += p[j * TILE + i] * row;
+        }
+    }
+    for (int i = 0; i < n_queries; i++)
+        for (int u = 0; u < n_vecs; u++) {
+            float *to = out + i * width + u * LANES;
+            store(to, load(to) + scale[i] * sum[i][u]);
+        }
+}
+
+/* out[query] += scale[query] * sum_j p[j][query] y[j]; keys beyond `reach` of a query are skipped.
+ * Key j lies at offset + j from the first query of the tile. */
+static void mix(const float *p, const float *y, int64_t n, int64_t width, const float *scale,
+                float *out, int64_t offset, int64_t reach) {
+    for (int64_t from = 0; from < n; from += KEY_CHUNK) {
+        int64_t to = from + KEY_CHUNK < n ? from + KEY_CHUNK : n;
+        int64_t part = 0;
+        for (; part + 2 * LANES <= width; part += 2 * LANES)
+            for (int i = 0; i < TILE; i += 4) {
+                int64_t first = i - reach - offset, last = i + 4 + reach - offset;
+                first = first > from ? first : from;
+                last = last < to ? last : to;
+                mix_part(p + first * TILE + i, y + first * width + part, last - first, width,
+                         scale + i, out + i * width + part, 4, 2);
+            }
+        if (part < width)
+            for (int i = 0; i < TILE; i += LANES) {
+                int64_t first = i - reach - offset, last = i + LANES + reach - offset;
+                first = first > from ? first : from;
+                last = last < to ? last : to;
+                mix_part(p + first * TILE + i, y + first * width + part, last - first, width,
+                         scale + i, out + i * width + part, LANES, 1);
+            }
+    }
+}
+
+INLINE void spread_part(const float *p, const float *x, int64_t n_queries, int64_t width, float *dy,
+                        const int n_keys, const int n_vecs) {
+    vec sum[8][2];
+    for (int j = 0; j < n_keys; j++)
+        for (int u = 0; u < n_vecs; u++) sum[j][u] = load(dy + j * width + u * LANES);
+    for (int64_t i = 0; i < n_queries; i++) {
+        for (int u = 0; u < n_vecs; u++) {
+            vec row = load(x + i * width + u * LANES);
+            for (int j = 0; j < n_keys; j++) sum[j][u] += p[j * TILE + i] * row;
+        }
+    }
+    for (int j = 0; j < n_keys; j++)
+        for (int u = 0; u < n_vecs; u++) store(dy + j * width + u * LANES, sum[j][u]);
+}
+
+/* dy[j] += sum_query p[j][query] x[query]; p and dy have rows up to a multiple of 8 keys. */
+static void spread(const float *p, const float *x, int64_t n, int64_t width, float *dy,
+                   int64_t offset, int64_t reach) {
+    int64_t part = 0;
+    for (; part + 2 * LANES <= width; part += 2 * LANES)
+        for (int64_t j = 0; j < n; j += 4) {
+            int64_t first = j + offset - reach, last = j + 4 + offset + reach;
+            first = first > 0 ? first : 0;
+            last = last < TILE ? last : TILE;
+            spread_part(p + j * TILE + first, x + first * width + part, last - first, width,
+                        dy + j * width + part, 4, 2);
+        }
+    if (part < width)
+        for (int64_t j = 0; j < n; j += 8) {
+            int64_t first = j + offset - reach, last = j + 8 + offset + reach;
+            first = first > 0 ? first : 0;
+            last = last < TILE ? last : TILE;
+            spread_part(p + j * TILE + first, x + first * width + part, last - first, width,
+                        dy + j * width + part, 8, 1);
+        }
+}
+
+/* ---- ranking: the m largest logits of each lane, best first, the earlier of equals ---- */
+
+INLINE vec rank_some(const float *logits, int64_t n, vec *best, ivec *at, const int64_t m) {
+    for (int64_t t = 0; t < m; t++) {
+        best[t] = splat(-__builtin_inff());
+        at[t] = (int32_t)t - (ivec){0};
+    }
+    for (int64_t j = 0; j < n; j++) {
+        vec x = load(logits + j * TILE);
+        vec index = (vec)((int32_t)j - (ivec){0});
+        for (int64_t t = 0; t < m; t++) {
+            ivec better = (ivec)(x > best[t]);
+            vec top = max_vec(x, best[t]);
+            x = min_vec(best[t], x);
+            best[t] = top;
+            vec loser = choose(better, (vec)at[t], index);
+            at[t] = (ivec)choose(better, index, (vec)at[t]);
+            index = loser;
+        }
+    }
+    return best[0];
+}
+
+/* ---- one (row, head) pair ---- */
+
+typedef struct {
+    int64_t row, head, d_head, width, n_features, n_keys, n_compressed, n_blocks;
+    float scale, log2_scale;
+    float *k, *v, *k_cmp, *v_cmp;     /* rows of `width`, zeros beyond the end */
+    float *kt, *vt;                   /* [block][d][key of the block] */
+    float *dk, *dv, *dk_cmp, *dv_cmp; /* gradients, private to the pair */
+    float *q, *qt, *dout, *doutt;     /* tile of queries as rows and as columns */
+    float *out, *dq;                  /* tile of results */
+    float *logits, *dp;               /* [key][query of the tile] */
+    float *chosen, *chosen_dp;        /* logits of the selected keys of one query */
+    vec *best;
+    ivec *best_at;
+    int32_t *selected; /* [query of the tile][rank] */
+} Pair;
+
+INLINE float *element(const Tensor *t, const Pair *pair, int64_t feature) {
+    return t->data + pair->row * t->stride[0] + pair->head * t->stride[1] +
+           feature * t->stride[2];
+}
+
+static void pack_rows(const Tensor *t, const Pair *pair, int64_t n, float *rows) {
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rows + i * pair->width, element(t, pair, i), sizeof(float) * pair->d_head);
+}
+
+static void unpack_rows(const float *rows, const Pair *pair, int64_t from, int64_t n,
+                        const Tensor *t) {
+    for (int64_t i = 0; i < n; i++)
+        memcpy(element(t, pair, from + i), rows + i * pair->width, sizeof(float) * pair->d_head);
+}
+
+static void transpose_blocks(const float *rows, const Pair *pair, int64_t block_size, float *out) {
+    for (int64_t j = 0; j < pair->n_blocks; j++)
+        for (int64_t i = 0; i < block_size; i++)
+            for (int64_t d = 0; d < pair->d_head; d++)
+                out[(j * pair->d_head + d) * block_size + i] =
+                    rows[(j * block_size + i) * pair->width + d];
+}
+
+/* Queries past the last feature are zeros; their results are never read. */
+static void load_tile(const Tensor *t, const Pair *pair, int64_t from, int64_t n, float *rows,
+                      float *columns) {
+    memset(rows, 0, sizeof(float) * TILE * pair->width);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rows + i * pair->width, element(t, pair, from + i), sizeof(float) * pair->d_head);
+    for (int64_t d = 0; d < pair->d_head; d++)
+        for (int i = 0; i < TILE; i++) columns[d * TILE + i] = rows[i * pair->width + d];
+}
+
+/* The keys that some query of the tile sees through the window, and for LANES of its queries. */
+typedef struct {
+    int64_t first, n, offset;
+} Strip;
+
+INLINE Strip strip_of(const Problem *problem, int64_t from, int64_t n_queries) {
+    int64_t first = from - problem->window_size, last = from + n_queries + problem->window_size;
+    first = first > 0 ? first : 0;
+    last = last < problem->n_features ? last : problem->n_features;
+    return (Strip){first, last > first ? last - first : 0, first - from};
+}
+
+INLINE ivec near(const Problem *problem, int64_t offset) {
+    int32_t reach = problem->window_size < 1 << 30 ? (int32_t)problem->window_size : 1 << 30;
+    int32_t at = (int32_t)offset;
+    ivec lanes = lane_numbers();
+    return (ivec)(lanes >= at - reach) & (ivec)(lanes <= at + reach);
+}
+
+/* p = 2 ** (log2_scale * (logit - largest)) in place for n keys of LANES queries; returns sums. */
+INLINE vec exponentials(float *logits, int64_t n, vec largest, float log2_scale) {
+    vec total = {0};
+    vec shift = -largest * log2_scale;
+    for (int64_t j = 0; j < n; j++) {
+        vec p = exp2_vec(load(logits + j * TILE) * log2_scale + shift);
+        store(logits + j * TILE, p);
+        total += p;
+    }
+    return total;
+}
+
+static void forward_compressed(const Problem *problem, Pair *pair, float *largest, float *inverse) {
+    int64_t n = pair->n_compressed, m = problem->n_selected;
+    score(pair->qt, pair->k_cmp, n, pair->d_head, pair->width, pair->logits, 2);
+    for (int u = 0; u < TILE; u += LANES) {
+        float *logits = pair->logits + u;
+        vec top;
+        if (!problem->rank_here) {
+            top = load(logits);
+            for (int64_t j = 1; j < n; j++) top = max_vec(load(logits + j * TILE), top);
+        } else if (m == 1) {
+            top = rank_some(logits, n, pair->best, pair->best_at, 1);
+        } else if (m == 2) {
+            top = rank_some(logits, n, pair->best, pair->best_at, 2);
+        } else if (m == 3) {
+            top = rank_some(logits, n, pair->best, pair->best_at, 3);
+        } else {
+            top = rank_some(logits, n, pair->best, pair->best_at, m);
+        }
+        if (problem->rank_here)
+            for (int i = 0; i < LANES; i++)
+                for (int64_t t = 0; t < m; t++)
+                    pair->selected[(u + i) * m + t] = pair->best_at[t][i];
+        store(largest + u, top);
+        store(inverse + u, 1.0f / exponentials(logits, n, top, pair->log2_scale));
+    }
+}
+
+static void forward_window(const Problem *problem, Pair *pair, int64_t from, float *largest,
+                           float *inverse, Strip *whole) {
+    *whole = strip_of(problem, from, TILE);
+    memset(pair->logits, 0, sizeof(float) * TILE * (whole->n + 8));
+    for (int u = 0; u < TILE; u += LANES) {
+        Strip strip = strip_of(problem, from + u, LANES);
+        float *logits = pair->logits + (strip.first - whole->first) * TILE + u;
+        float *buffer = pair->dp + u;
+        vec top = splat(-__builtin_inff()), total = {0};
+        score(pair->qt + u, pair->k + strip.first * pair->width, strip.n, pair->d_head,
+              pair->width, buffer, 1);
+        for (int64_t j = 0; j < strip.n; j++) {
+            ivec seen = near(problem, strip.offset + j);
+            top = max_vec(choose(seen, load(buffer + j * TILE), top), top);
+        }
+        vec shift = -top * pair->log2_scale;
+        for (int64_t j = 0; j < strip.n; j++) {
+            ivec seen = near(problem, strip.offset + j);
+            vec p = exp2_vec(load(buffer + j * TILE) * pair->log2_scale + shift);
+            p = choose(seen, p, (vec){0});
+            store(logits + j * TILE, p);
+            total += p;
+        }
+        store(largest + u, top);
+        store(inverse + u, 1.0f / total);
+    }
+}
+
+/* Products of one query with the keys of its blocks, side by side; returns how many. */
+INLINE int64_t score_chosen(const Problem *problem, const Pair *pair, const float *x,
+                            const float *columns, const int32_t *selected, float *to) {
+    int64_t size = problem->block_size, d_head = pair->d_head, n = 0;
+    for (int64_t t = 0; t < problem->n_selected; t++) {
+        const float *block = columns + selected[t] * d_head * size;
+        for (int64_t i = 0; i < size; i += 2 * LANES) {
+            vec low = {0}, high = {0};
+            for (int64_t d = 0; d < d_head; d++) {
+                low += x[d] * load(block + d * size + i);
+                high += x[d] * load(block + d * size + i + LANES);
+            }
+            store(to + n + i, low);
+            store(to + n + i + LANES, high);
+        }
+        /* Lanes past the block hold garbage that the next block overwrites. */
+        int64_t left = pair->n_features - selected[t] * size;
+        n += left < size ? left : size;
+    }
+    return n;
+}
+
+INLINE vec mask_tail(vec x, int64_t done, int64_t n, vec filler) {
+    return choose((ivec)(lane_numbers() < (int32_t)(n - done)), x, filler);
+}
+
+static void forward_selected(const Problem *problem, Pair *pair, int64_t query, float gate,
+                             float *largest, float *inverse) {
+    const int32_t *selected = pair->selected + query * problem->n_selected;
+    int64_t size = problem->block_size, width = pair->width;
+    float *p = pair->chosen, *out = pair->out + query * width;
+    int64_t n = score_chosen(problem, pair, pair->q + query * width, pair->kt, selected, p);
+
+    vec top = splat(-__builtin_inff()), total = {0};
+    for (int64_t j = 0; j < n; j += LANES) {
+        vec x = mask_tail(load(p + j), j, n, splat(-__builtin_inff()));
+        store(p + j, x);
+        top = max_vec(x, top);
+    }
+    *largest = max_lanes(top);
+    vec shift = splat(-*largest * pair->log2_scale);
+    for (int64_t j = 0; j < n; j += LANES) {
+        vec x = exp2_vec(load(p + j) * pair->log2_scale + shift);
+        x = mask_tail(x, j, n, (vec){0});
+        store(p + j, x);
+        total += x;
+    }
+    *inverse = 1.0f / sum_lanes(total);
+
+    float weight = gate * *inverse;
+    for (int64_t part = 0; part < width; part += LANES) {
+        vec even = {0}, odd = {0};
+        int64_t done = 0;
+        for (int64_t t = 0; t < problem->n_selected; t++) {
+            int64_t left = pair->n_features - selected[t] * size, i = 0;
+            const float *row = pair->v + selected[t] * size * width + part;
+            left = left < size ? left : size;
+            for (; i + 2 <= left; i += 2) {
+                even += p[done + i] * load(row + i * width);
+                odd += p[done + i + 1] * load(row + (i + 1) * width);
+            }
+            if (i < left) even += p[done + i] * load(row + i * width);
+            done += left;
+        }
+        store(out + part, load(out + part) + weight * (even + odd));
+    }
+}
+
+static void load_gates(const Problem *problem, const Pair *pair, int64_t from, int64_t n,
+                       float gates[3][TILE]) {
+    memset(gates, 0, sizeof(float) * 3 * TILE);
+    for (int branch = 0; branch < 3; branch++)
+        for (int64_t i = 0; i < n; i++)
+            gates[branch][i] =
+                element(&problem->gates, pair, from + i)[branch * problem->gates.stride[3]];
+}
+
+static void forward_tile(const Problem *problem, Pair *pair, int64_t from) {
+    int64_t left = pair->n_features - from, n = left < TILE ? left : TILE;
+    int64_t index = pair->row * problem->n_heads + pair->head;
+    int64_t m = problem->n_selected;
+    int32_t *selected = problem->selected + (index * pair->n_features + from) * m;
+    float gates[3][TILE], largest[3][TILE], inverse[3][TILE], weight[TILE];
+    Strip strip;
+
+    load_tile(&problem->q, pair, from, n, pair->q, pair->qt);
+    load_gates(problem, pair, from, n, gates);
+    memset(pair->out, 0, sizeof(float) * TILE * pair->width);
+
+    forward_compressed(problem, pair, largest[COMPRESSED], inverse[COMPRESSED]);
+    for (int i = 0; i < TILE; i++) weight[i] = gates[COMPRESSED][i] * inverse[COMPRESSED][i];
+    mix(pair->logits, pair->v_cmp, pair->n_compressed, pair->width, weight, pair->out, 0,
+        pair->n_compressed + TILE);
+    if (problem->rank_here)
+        memcpy(selected, pair->selected, sizeof(int32_t) * n * m);
+    else
+        memcpy(pair->selected, selected, sizeof(int32_t) * n * m);
+
+    forward_window(problem, pair, from, largest[WINDOW], inverse[WINDOW], &strip);
+    for (int i = 0; i < TILE; i++) weight[i] = gates[WINDOW][i] * inverse[WINDOW][i];
+    mix(pair->logits, pair->v + strip.first * pair->width, strip.n, pair->width, weight, pair->out,
+        strip.offset, problem->window_size);
+
+    for (int64_t i = 0; i < n; i++)
+        forward_selected(problem, pair, i, gates[SELECTED][i], &largest[SELECTED][i],
+                         &inverse[SELECTED][i]);
+
+    for (int branch = 0; branch < 3; branch++) {
+        float *stats = problem->stats + (index * 6 + 2 * branch) * pair->n_features + from;
+        memcpy(stats, largest[branch], sizeof(float) * n);
+        memcpy(stats + pair->n_features, inverse[branch], sizeof(float) * n);
+    }
+    unpack_rows(pair->out, pair, from, n, &problem->out);
+}
+
+/* Probabilities and their gradients, in place, become the factors of values and of keys. */
+INLINE vec softmax_backward(float *p, float *dp, int64_t n, vec gate, vec inverse, float scale) {
+    vec delta = {0};
+    for (int64_t j = 0; j < n; j++) delta += load(p + j * TILE) * load(dp + j * TILE);
+    delta *= inverse;
+    vec value_weight = gate * inverse, key_weight = value_weight * scale;
+    for (int64_t j = 0; j < n; j++) {
+        vec x = load(p + j * TILE);
+        store(dp + j * TILE, x * (load(dp + j * TILE) - delta) * key_weight);
+        store(p + j * TILE, x * value_weight);
+    }
+    return delta;
+}
+
+static void backward_compressed(Pair *pair, const float *gates, const float *largest,
+                                const float *inverse, float *d_gates, const float *ones) {
+    int64_t n = pair->n_compressed, width = pair->width, wide = n + TILE;
+    score(pair->qt, pair->k_cmp, n, pair->d_head, width, pair->logits, 2);
+    score(pair->doutt, pair->v_cmp, n, pair->d_head, width, pair->dp, 2);
+    for (int u = 0; u < TILE; u += LANES) {
+        exponentials(pair->logits + u, n, load(largest + u), pair->log2_scale);
+        store(d_gates + u, softmax_backward(pair->logits + u, pair->dp + u, n, load(gates + u),
+                                            load(inverse + u), pair->scale));
+    }
+    memset(pair->logits + n * TILE, 0, sizeof(float) * 8 * TILE);
+    memset(pair->dp + n * TILE, 0, sizeof(float) * 8 * TILE);
+    mix(pair->dp, pair->k_cmp, n, width, ones, pair->dq, 0, wide);
+    spread(pair->dp, pair->q, n, width, pair->dk_cmp, 0, wide);
+    spread(pair->logits, pair->dout, n, width, pair->dv_cmp, 0, wide);
+}
+
+static void backward_window(const Problem *problem, Pair *pair, int64_t from, const float *gates,
+                            const float *largest, const float *inverse, float *d_gates,
+                            const float *ones) {
+    int64_t width = pair->width;
+    Strip whole = strip_of(problem, from, TILE);
+    for (int u = 0; u < TILE; u += LANES) {
+        Strip strip = strip_of(problem, from + u, LANES);
+        int64_t skipped = strip.n ? strip.first - whole.first : 0;
+        float *p = pair->logits + skipped * TILE + u, *dp = pair->dp + skipped * TILE + u;
+        vec shift = -load(largest + u) * pair->log2_scale;
+        score(pair->qt + u, pair->k + strip.first * width, strip.n, pair->d_head, width, p, 1);
+        score(pair->doutt + u, pair->v + strip.first * width, strip.n, pair->d_head, width, dp, 1);
+        for (int64_t j = 0; j < strip.n; j++) {
+            vec x = exp2_vec(load(p + j * TILE) * pair->log2_scale + shift);
+            store(p + j * TILE, choose(near(problem, strip.offset + j), x, (vec){0}));
+        }
+        store(d_gates + u, softmax_backward(p, dp, strip.n, load(gates + u), load(inverse + u),
+                                            pair->scale));
+        for (int64_t j = 0; j < whole.n + 8; j++)
+            if (j < skipped || j >= skipped + strip.n) {
+                store(pair->logits + j * TILE + u, (vec){0});
+                store(pair->dp + j * TILE + u, (vec){0});
+            }
+    }
+    mix(pair->dp, pair->k + whole.first * width, whole.n, width, ones, pair->dq, whole.offset,
+        problem->window_size);
+    spread(pair->dp, pair->q, whole.n, width, pair->dk + whole.first * width, whole.offset,
+           problem->window_size);
+    spread(pair->logits, pair->dout, whole.n, width, pair->dv + whole.first * width, whole.offset,
+           problem->window_size);
+}
+
+static float backward_selected(const Problem *problem, Pair *pair, int64_t query, float gate,
+                               float largest, float inverse) {
+    const int32_t *selected = pair->selected + query * problem->n_selected;
+    int64_t size = problem->block_size, width = pair->width;
+    const float *q = pair->q + query * width, *dout = pair->dout + query * width;
+    float *p = pair->chosen, *dp = pair->chosen_dp, *dq = pair->dq + query * width;
+    int64_t n = score_chosen(problem, pair, q, pair->kt, selected, p);
+    score_chosen(problem, pair, dout, pair->vt, selected, dp);
+
+    vec shift = splat(-largest * pair->log2_scale), sum = {0};
+    for (int64_t j = 0; j < n; j += LANES) {
+        vec x = exp2_vec(load(p + j) * pair->log2_scale + shift);
+        x = mask_tail(x, j, n, (vec){0});
+        store(p + j, x);
+        sum += x * mask_tail(load(dp + j), j, n, (vec){0});
+    }
+    float delta = sum_lanes(sum) * inverse;
+    float value_weight = gate * inverse, key_weight = value_weight * pair->scale;
+    for (int64_t j = 0; j < n; j += LANES) {
+        vec x = load(p + j);
+        store(dp + j, x * (load(dp + j) - delta) * key_weight);
+        store(p + j, x * value_weight);
+    }
+    for (int64_t part = 0; part < width; part += LANES) {
+        vec query_row = load(q + part), dout_row = load(dout + part), even = {0}, odd = {0};
+        int64_t done = 0;
+        for (int64_t t = 0; t < problem->n_selected; t++) {
+            int64_t left = pair->n_features - selected[t] * size;
+            int64_t at = selected[t] * size * width + part;
+            left = left < size ? left : size;
+            for (int64_t i = 0; i < left; i++, at += width) {
+                vec dk = load(pair->dk + at) + dp[done + i] * query_row;
+                vec dv = load(pair->dv + at) + p[done + i] * dout_row;
+                vec step = dp[done + i] * load(pair->k + at);
+                store(pair->dk + at, dk);
+                store(pair->dv + at, dv);
+                vec next = odd + step;
+                odd = even;
+                even = next;
+            }
+            done += left;
+        }
+        store(dq + part, load(dq + part) + (even + odd));
+    }
+    return delta;
+}
+
+static void backward_tile(const Problem *problem, Pair *pair, int64_t from) {
+    int64_t left = pair->n_features - from, n = left < TILE ? left : TILE;
+    int64_t index = pair->row * problem->n_heads + pair->head;
+    int64_t m = problem->n_selected;
+    float gates[3][TILE], largest[3][TILE], inverse[3][TILE], d_gates[3][TILE], ones[TILE];
+
+    load_tile(&problem->q, pair, from, n, pair->q, pair->qt);
+    load_tile(&problem->d_out, pair, from, n, pair->dout, pair->doutt);
+    load_gates(problem, pair, from, n, gates);
+    memset(pair->dq, 0, sizeof(float) * TILE * pair->width);
+    memset(largest, 0, sizeof largest);
+    memset(inverse, 0, sizeof inverse);
+    for (int branch = 0; branch < 3; branch++) {
+        const float *stats = problem->stats + (index * 6 + 2 * branch) * pair->n_features + from;
+        memcpy(largest[branch], stats, sizeof(float) * n);
+        memcpy(inverse[branch], stats + pair->n_features, sizeof(float) * n);
+    }
+    for (int i = 0; i < TILE; i++) ones[i] = 1.0f;
+    memcpy(pair->selected, problem->selected + (index * pair->n_features + from) * m,
+           sizeof(int32_t) * n * m);
+
+    backward_compressed(pair, gates[COMPRESSED], largest[COMPRESSED], inverse[COMPRESSED],
+                        d_gates[COMPRESSED], ones);
+    backward_window(problem, pair, from, gates[WINDOW], largest[WINDOW], inverse[WINDOW],
+                    d_gates[WINDOW], ones);
+    for (int64_t i = 0; i < n; i++)
+        d_gates[SELECTED][i] =
+            backward_selected(problem, pair, i, gates[SELECTED][i], largest[SELECTED][i],
+                              inverse[SELECTED][i]);
+
+    unpack_rows(pair->dq, pair, from, n, &problem->dq);
+    for (int branch = 0; branch < 3; branch++)
+        for (int64_t i = 0; i < n; i++)
+            element(&problem->d_gates, pair, from + i)[branch * problem->d_gates.stride[3]] =
+                d_gates[branch][i];
+}
+
+static void run_pair(const Problem *problem, Pair *pair, int64_t index, int backward) {
+    pair->row = index / problem->n_heads;
+    pair->head = index % problem->n_heads;
+    pack_rows(&problem->k, pair, pair->n_features, pair->k);
+    pack_rows(&problem->v, pair, pair->n_features, pair->v);
+    pack_rows(&problem->k_cmp, pair, pair->n_compressed, pair->k_cmp);
+    pack_rows(&problem->v_cmp, pair, pair->n_compressed, pair->v_cmp);
+    transpose_blocks(pair->k, pair, problem->block_size, pair->kt);
+    if (!backward) {
+        for (int64_t i = 0; i < pair->n_features; i += TILE) forward_tile(problem, pair, i);
+        return;
+    }
+    transpose_blocks(pair->v, pair, problem->block_size, pair->vt);
+    memset(pair->dk, 0, sizeof(float) * pair->n_keys * pair->width);
+    memset(pair->dv, 0, sizeof(float) * pair->n_keys * pair->width);
+    memset(pair->dk_cmp, 0, sizeof(float) * pair->n_compressed * pair->width);
+    memset(pair->dv_cmp, 0, sizeof(float) * pair->n_compressed * pair->width);
+    for (int64_t i = 0; i < pair->n_features; i += TILE) backward_tile(problem, pair, i);
+    unpack_rows(pair->dk, pair, 0, pair->n_features, &problem->dk);
+    unpack_rows(pair->dv, pair, 0, pair->n_features, &problem->dv);
+    unpack_rows(pair->dk_cmp, pair, 0, pair->n_compressed, &problem->dk_cmp);
+    unpack_rows(pair->dv_cmp, pair, 0, pair->n_compressed, &problem->dv_cmp);
+}
+
+/* ---- memory and threads ---- */
+
+typedef struct {
+    const Problem *problem;
+    int backward;
+    int64_t next;
+} Job;
+
+/* Hands out pieces of one allocation, each on a cache line; with base NULL only counts. */
+INLINE void *take(char *base, size_t *used, int64_t n_floats) {
+    void *piece = base ? base + *used : NULL;
+    *used += ((size_t)n_floats * sizeof(float) + 63) / 64 * 64;
+    return piece;
+}
+
+static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
+    size_t used = 0;
+    int64_t size = problem->block_size, m = problem->n_selected;
+    int64_t d_head = problem->d_head, width = (d_head + LANES - 1) / LANES * LANES;
+    int64_t n_blocks = (problem->n_features + size - 1) / size;
+    int64_t rows = (n_blocks * size + 8) * width;
+    int64_t columns = n_blocks * size * d_head + size + 2 * LANES;
+    int64_t rows_cmp = (problem->n_compressed + 8) * width;
+    int64_t strip = 2 * problem->window_size + TILE;
+    strip = strip < problem->n_features ? strip : problem->n_features;
+    int64_t n_logits = strip > problem->n_compressed ? strip : problem->n_compressed;
+    int64_t chosen = m * size + size + 4 * LANES;
+
+    pair->d_head = d_head;
+    pair->width = width;
+    pair->n_features = problem->n_features;
+    pair->n_keys = n_blocks * size;
+    pair->n_compressed = problem->n_compressed;
+    pair->n_blocks = n_blocks;
+    pair->scale = 1.0f / __builtin_sqrtf((float)d_head);
+    pair->log2_scale = pair->scale * 1.44269504f;
+    pair->k = take(base, &used, rows);
+    pair->v = take(base, &used, rows);
+    pair->dk = take(base, &used, rows);
+    pair->dv = take(base, &used, rows);
+    pair->kt = take(base, &used, columns);
+    pair->vt = take(base, &used, columns);
+    pair->k_cmp = take(base, &used, rows_cmp);
+    pair->v_cmp = take(base, &used, rows_cmp);
+    pair->dk_cmp = take(base, &used, rows_cmp);
+    pair->dv_cmp = take(base, &used, rows_cmp);
+    pair->q = take(base, &used, TILE * width);
+    pair->dout = take(base, &used, TILE * width);
+    pair->out = take(base, &used, TILE * width);
+    pair->dq = take(base, &used, TILE * width);
+    pair->qt = take(base, &used, TILE * d_head);
+    pair->doutt = take(base, &used, TILE * d_head);
+    pair->logits = take(base, &used, (n_logits + 8) * TILE);
+    pair->dp = take(base, &used, (n_logits + 8) * TILE);
+    pair->chosen = take(base, &used, chosen);
+    pair->chosen_dp = take(base, &used, chosen);
+    pair->best = take(base, &used, m * LANES);
+    pair->best_at = take(base, &used, m * LANES);
+    pair->selected = take(base, &used, m * TILE);
+    return used;
+}
+
+static void *work(void *argument) {
+    Job *job = argument;
+    const Problem *problem = job->problem;
+    Pair pair;
+    void *memory = NULL;
+    size_t size = lay_out(problem, &pair, NULL);
+    if (posix_memalign(&memory, 64, size)) return NULL; /* the other threads take over */
+    memset(memory, 0, size); /* padding must be zeros, and finite */
+    lay_out(problem, &pair, memory);
+    int64_t n_pairs = problem->n_rows * problem->n_heads;
+    for (;;) {
+        int64_t index = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+        if (index >= n_pairs) break;
+        run_pair(problem, &pair, index, job->backward);
+    }
+    free(memory);
+    return NULL;
+}
+
+/* Threads live for one call: nothing is left behind that a fork could break. Returns 0 on
+ * success, 1 when memory ran out. */
+__attribute__((visibility("default"))) int tabnsm_sparse_attention(const Problem *problem,
+                                                                   int backward) {
+    Job job = {problem, backward, 0};
+    pthread_t threads[MAX_THREADS];
+    int n_started = 0;
+    while (n_started < problem->n_threads - 1 && n_started < MAX_THREADS)
+        if (pthread_create(&threads[n_started], NULL, work, &job))
+            break;
+        else
+            n_started++;
+    work(&job);
+    for (int i = 0; i < n_started; i++) pthread_join(threads[i], NULL);
+    return job.next < problem->n_rows * problem->n_heads;
+}
+
+/* The widest variant that this machine can run: 2 AVX-512, 1 AVX2 with FMA, 0 neither. */
+__attribute__((visibility("default"))) int tabnsm_cpu_level(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return avx2 + (avx2 && __builtin_cpu_supports("avx512f"));
+#else
+    return 0;
+#endif
+}

@@ -1,0 +1,108 @@
+"""Saved models: everything that predicts, in one safetensors file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from tabnsm.container import read_container, write_container
+from tabnsm.errors import ModelFileError
+from tabnsm.nn.model import TabNSM
+from tabnsm.preprocessing import TableEncoder, TargetScaler
+from tabnsm.presets import plain_value, resolve_options
+from tabnsm.training.history import History
+
+if TYPE_CHECKING:
+    from tabnsm.estimator import TabNSMRegressor
+    from tabnsm.preprocessing import TextEncoder
+
+FORMAT_VERSION = 1
+
+
+def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
+    """Write a fitted estimator to `path`."""
+    encoder_tensors, encoder_meta = estimator.encoder_.to_state()
+    weights = estimator.model_.state_dict()
+    tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
+    tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
+    names = getattr(estimator, "feature_names_in_", None)
+    meta = {
+        "kind": "model",
+        "format_version": FORMAT_VERSION,
+        "params": _plain_params(estimator),
+        "options": estimator.options_.to_dict(),
+        "encoder": encoder_meta,
+        "scaler": estimator.scaler_.to_state(),
+        "history": estimator.history_.to_dict(),
+        "n_features_in": estimator.n_features_in_,
+        "feature_names_in": None if names is None else list(names),
+    }
+    write_container(path, tensors, meta)
+
+
+def load_model(
+    cls: type[TabNSMRegressor],
+    path: str | Path,
+    device: torch.device,
+    text_encoder: str | TextEncoder | None,
+) -> TabNSMRegressor:
+    """Read an estimator from `path`, without pickle."""
+    tensors, meta = read_container(path)
+    _check_meta(path, meta)
+    estimator = cls(**meta["params"])
+    options: dict[str, dict[str, Any]] = meta["options"]
+    flat = {name: value for part in options.values() for name, value in part.items()}
+    if text_encoder is not None:
+        estimator.set_params(text_encoder=text_encoder)
+        flat["text_encoder"] = text_encoder
+    estimator.options_ = resolve_options(flat)
+    estimator.encoder_ = TableEncoder.from_state(
+        _part(tensors, "encoder."), meta["encoder"], text_encoder=text_encoder
+    )
+    model = TabNSM(
+        estimator.encoder_.n_features,
+        category_sizes=estimator.encoder_.category_sizes,
+        **options["architecture"],
+    )
+    model.load_state_dict(_part(tensors, "model."))
+    estimator.model_ = model.to(device).eval()
+    estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
+    estimator.history_ = History.from_dict(meta["history"])
+    estimator.n_features_in_ = meta["n_features_in"]
+    if meta["feature_names_in"] is not None:
+        estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)
+    return estimator
+
+
+def _check_meta(path: str | Path, meta: Any) -> None:
+    if meta.get("kind") != "model":
+        raise ModelFileError(
+            f"{path} holds a {meta.get('kind')}, not a saved model. "
+            "Give a file made by TabNSMRegressor.save."
+        )
+    if meta["format_version"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} was written by a newer tabnsm (file format {meta['format_version']}, this "
+            f'version reads up to {FORMAT_VERSION}). Update with: pip install -U "tabnsm"'
+        )
+
+
+def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
+    """Constructor options as JSON; objects are stored by what they can be told by."""
+    params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
+    if not isinstance(params["text_encoder"], str):
+        params["text_encoder"] = params["text_encoder"].name
+    if params["checkpoint_dir"] is not None:
+        params["checkpoint_dir"] = str(params["checkpoint_dir"])
+    if params["column_kinds"] is not None:
+        params["column_kinds"] = dict(params["column_kinds"])
+    if not isinstance(params["random_state"], int | None):
+        params["random_state"] = None
+    return params
+
+
+def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

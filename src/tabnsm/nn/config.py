@@ -1,0 +1,120 @@
+"""The architecture's options, their defaults and their rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Literal
+
+from tabnsm.errors import InvalidOptionError
+
+Attention = Literal["sparse", "full", "mamba"]
+Gates = Literal["head", "feature"]
+
+
+def is_integer(value: object, least: int) -> bool:
+    """Whether `value` is a whole number, of Python's or numpy's kind, of at least `least`."""
+    return type(value) is not bool and isinstance(value, Integral) and int(value) >= least
+
+
+def require(condition: bool, rule: str, value: object) -> None:
+    """Raise InvalidOptionError with the rule and the value unless `condition` holds."""
+    if not condition:
+        raise InvalidOptionError(f"{rule}, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class ArchitectureConfig:
+    """Options of `tabnsm.nn.TabNSM`; the estimator has them under the same names.
+
+    Parameters
+    ----------
+    d_token : int, default 32
+        Width of a feature's token; a multiple of `n_heads`.
+    n_heads : int, default 4
+    attention : {"sparse", "full", "mamba"}, default "sparse"
+        Operator over the features; the last two are the paper's ablation.
+    window_size : int, default 6
+        Features on either side that every feature attends to.
+    compress_block_size : int, default 10
+        Features that one compressed key stands for.
+    compress_stride : int or None, default None
+        Distance of the blocks' starts, at most the block size; None is the block size.
+    selection_block_size : int, default 10
+    n_selected_blocks : int, default 3
+        Blocks that a feature attends to at full resolution.
+    gates : {"head", "feature"}, default "head"
+        Whether each head weighs the three branches by itself, or a feature's heads share.
+    mixer : bool, default True
+        Whether Feature-Token Mixing follows the attention.
+    mixer_chunk_size : int, default 64
+        Features that are mixed with each other.
+    head_width : int, default 128
+        Inner width of the regression head's maps.
+
+    Examples
+    --------
+    >>> ArchitectureConfig(n_heads=5)
+    Traceback (most recent call last):
+    ...
+    tabnsm.errors.InvalidOptionError: d_token must be a multiple of n_heads (5), got 32.
+    """
+
+    d_token: int = 32
+    n_heads: int = 4
+    attention: Attention = "sparse"
+    window_size: int = 6
+    compress_block_size: int = 10
+    compress_stride: int | None = None
+    selection_block_size: int = 10
+    n_selected_blocks: int = 3
+    gates: Gates = "head"
+    mixer: bool = True
+    mixer_chunk_size: int = 64
+    head_width: int = 128
+
+    def __post_init__(self) -> None:
+        for name in (
+            "d_token",
+            "n_heads",
+            "window_size",
+            "compress_block_size",
+            "selection_block_size",
+            "n_selected_blocks",
+            "mixer_chunk_size",
+            "head_width",
+        ):
+            value = getattr(self, name)
+            require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
+        require(
+            self.d_token % self.n_heads == 0,
+            f"d_token must be a multiple of n_heads ({self.n_heads})",
+            self.d_token,
+        )
+        require(
+            self.compress_stride is None
+            or (
+                is_integer(self.compress_stride, 1)
+                and self.compress_stride <= self.compress_block_size
+            ),
+            "compress_stride must be None or an integer from 1 to compress_block_size "
+            f"({self.compress_block_size})",
+            self.compress_stride,
+        )
+        for name, allowed in (
+            ("attention", ("sparse", "full", "mamba")),
+            ("gates", ("head", "feature")),
+            ("mixer", (True, False)),
+        ):
+            value = getattr(self, name)
+            require(value in allowed, f"{name} must be one of {allowed}", value)
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head."""
+        return self.d_token // self.n_heads
+
+    @property
+    def resolved_stride(self) -> int:
+        """The stride that is used: that of the blocks unless one was given."""
+        return self.compress_stride or self.compress_block_size

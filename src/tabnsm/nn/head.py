@@ -1,0 +1,48 @@
+"""MultiStageHead: from one number per feature to the prediction."""
+
+from __future__ import annotations
+
+from torch import Generator, Tensor, nn
+
+from tabnsm.functional.staging import staged_prediction
+from tabnsm.nn.linear import Linear, low_rank_linear, shallow_mlp
+
+
+class MultiStageHead(nn.Module):
+    """Residually coupled branches of falling width, fused into a scalar.
+
+    Every map has at most `head_width` inner units, so that parameters grow linearly with D.
+
+    Parameters
+    ----------
+    n_features : int
+    head_width : int
+    generator : torch.Generator or None
+
+    Shape
+    -----
+    (B, D) -> (B,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> MultiStageHead(7, head_width=16)(torch.zeros(2, 7)).shape
+    torch.Size([2])
+    """
+
+    def __init__(
+        self, n_features: int, head_width: int = 128, generator: Generator | None = None
+    ) -> None:
+        super().__init__()
+        half = (n_features + 1) // 2
+        self.mlp1 = shallow_mlp(n_features, head_width, n_features, generator)
+        self.dec1 = low_rank_linear(n_features, half, head_width, generator)
+        self.mlp2 = shallow_mlp(n_features, head_width, half, generator)
+        self.dec2 = Linear(half, 1, generator)
+        self.mlp3 = shallow_mlp(n_features, head_width, 1, generator)
+        self.fusion = shallow_mlp(half + 2, head_width, 1, generator)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return staged_prediction(
+            features, self.mlp1, self.dec1, self.mlp2, self.dec2, self.mlp3, self.fusion
+        )

@@ -1,0 +1,89 @@
+"""TabNSM: tokenizer, ASIM and head as one torch module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from tabnsm.errors import InvalidOptionError
+from tabnsm.nn.attention import OPERATORS
+from tabnsm.nn.config import ArchitectureConfig, require
+from tabnsm.nn.head import MultiStageHead
+from tabnsm.nn.interaction import AdaptiveSparseInteraction
+from tabnsm.nn.mixer import FeatureTokenMixer
+from tabnsm.nn.tokenizer import FeatureTokenizer
+
+
+class TabNSM(nn.Module):
+    """The paper's network: (B, D) encoded features to (B,) predictions.
+
+    Parameters
+    ----------
+    n_features : int
+        D, the number of encoded features.
+    category_sizes : sequence of int or None
+        One entry per feature: 0 for a number, else the number of codes of a category, whose
+        codes then come as whole floats. None means numbers only.
+    generator : torch.Generator or None
+        Source of the starting weights; None is torch's own.
+    **architecture
+        Options of `ArchitectureConfig`, the same as the estimator's.
+
+    Shape
+    -----
+    (B, D) -> (B,)
+
+    Examples
+    --------
+    >>> model = TabNSM(n_features=30, d_token=16)
+    >>> model(torch.randn(4, 30)).shape
+    torch.Size([4])
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        category_sizes: Sequence[int] | None = None,
+        generator: Generator | None = None,
+        **architecture: Any,
+    ) -> None:
+        super().__init__()
+        require(n_features >= 1, "n_features must be >= 1", n_features)
+        if category_sizes is not None and len(category_sizes) != n_features:
+            raise InvalidOptionError(
+                f"category_sizes must have one entry per feature ({n_features}), "
+                f"got {len(category_sizes)}."
+            )
+        self.config = config = ArchitectureConfig(**architecture)
+        self.n_features = n_features
+        self.tokenizer = FeatureTokenizer(n_features, config.d_token, category_sizes, generator)
+        mixer = (
+            FeatureTokenMixer(n_features, config.d_token, config.mixer_chunk_size, generator)
+            if config.mixer
+            else None
+        )
+        attention = OPERATORS[config.attention](config, generator)
+        self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
+        self.head = MultiStageHead(n_features, config.head_width, generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.tokenizer(x)  # (B, D, d_token)
+        features = self.interaction(tokens)  # (B, D)
+        prediction: Tensor = self.head(features)  # (B,)
+        return prediction
+
+    def selected_blocks(self, x: Tensor) -> Tensor:
+        """Blocks of features that each feature of each row attends to, (B, H, D, m)."""
+        attention = self.interaction.attention
+        if self.config.attention != "sparse":
+            raise InvalidOptionError(
+                f'selected_blocks needs attention="sparse", got {self.config.attention!r}.'
+            )
+        with torch.no_grad():
+            tokens = self.interaction.norm(self.tokenizer(x))
+            blocks: Tensor = attention.selected_blocks(tokens)  # type: ignore[operator]
+        return blocks

@@ -1,0 +1,99 @@
+"""Options of the table encoder, checked once, when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tabnsm.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from tabnsm.preprocessing.text import TextEncoder
+
+COLUMN_KINDS = ("numeric", "category", "text", "date", "drop")
+DATE_ENCODINGS = ("calendar", "text")
+CATEGORY_ENCODINGS = ("embedding", "code")
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """How a table becomes numbers.
+
+    Parameters
+    ----------
+    column_kinds : mapping of str to str, default={}
+        Kind by column name, where it should not be found automatically: "numeric", "category",
+        "text", "date" or "drop".
+    date_encoding : {"calendar", "text"}, default="calendar"
+        Calendar parts and elapsed days, or dates as strings like any other (the paper).
+    category_encoding : {"embedding", "code"}, default="embedding"
+        An integer per category for an embedding, or that integer standardised (the paper).
+    missing_indicators : bool, default=True
+        Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
+    clip_outliers : bool, default=True
+        Limit numbers to the range of the fit rows, widened by a tenth on each side.
+    text_encoder : str or TextEncoder, default="minilm"
+        "minilm", a local path, the name of a sentence-transformers model that is already on
+        this machine, or an object that follows :class:`~tabnsm.preprocessing.TextEncoder`.
+    text_cache : bool, default=True
+        Keep text embeddings on disk, so that a string is encoded once.
+    verbose : int, default=0
+        1 shows a progress bar while texts are encoded.
+
+    Examples
+    --------
+    >>> EncoderConfig(date_encoding="text").date_encoding
+    'text'
+    >>> EncoderConfig(date_encoding="iso")
+    Traceback (most recent call last):
+    ...
+    tabnsm.errors.InvalidOptionError: date_encoding must be one of 'calendar', 'text', got 'iso'.
+    """
+
+    column_kinds: Mapping[str, str] = field(default_factory=dict)
+    date_encoding: str = "calendar"
+    category_encoding: str = "embedding"
+    missing_indicators: bool = True
+    clip_outliers: bool = True
+    text_encoder: str | TextEncoder = "minilm"
+    text_cache: bool = True
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        """Check every option that has a fixed set of values."""
+        _check_choice("date_encoding", self.date_encoding, DATE_ENCODINGS)
+        _check_choice("category_encoding", self.category_encoding, CATEGORY_ENCODINGS)
+        if not isinstance(self.column_kinds, Mapping):
+            raise InvalidOptionError(
+                "column_kinds must be a mapping from column name to kind, such as "
+                f"{{'zip': 'category'}}, got {type(self.column_kinds).__name__}."
+            )
+        for name, kind in self.column_kinds.items():
+            _check_choice(f"column_kinds[{name!r}]", kind, COLUMN_KINDS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form; an encoder object is kept by its name.
+
+        Returns
+        -------
+        dict
+            One entry per option that shapes the encoding.
+        """
+        encoder = self.text_encoder
+        return {
+            "column_kinds": {str(name): kind for name, kind in self.column_kinds.items()},
+            "date_encoding": self.date_encoding,
+            "category_encoding": self.category_encoding,
+            "missing_indicators": self.missing_indicators,
+            "clip_outliers": self.clip_outliers,
+            "text_encoder": encoder if isinstance(encoder, str) else encoder.name,
+            "text_cache": self.text_cache,
+            "verbose": self.verbose,
+        }
+
+
+def _check_choice(option: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise InvalidOptionError(f"{option} must be one of {choices}, got {value!r}.")

@@ -1,0 +1,257 @@
+"""The target: checked before any work, and standardised for training."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabnsm.errors import InvalidDataError
+from tabnsm.preprocessing.column import Column, from_objects, parse_floats
+from tabnsm.preprocessing.numeric import Standardizer
+
+
+def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Read a target and refuse one that cannot be learned.
+
+    Parameters
+    ----------
+    y : array-like
+        List, numpy array, pandas or polars Series, or arrow array.
+    n_rows : int
+        Number of rows of the table it belongs to.
+
+    Returns
+    -------
+    tuple of ndarray
+        The target as float64, and a mask of the rows where it is missing.
+
+    Raises
+    ------
+    InvalidDataError
+        If it is text, all missing, constant, infinite, complex or of another length.
+
+    Examples
+    --------
+    >>> check_target([1, None, "3.5"], 3)
+    (array([1. , nan, 3.5]), array([False,  True, False]))
+    """
+    if y is None:
+        raise InvalidDataError(
+            "TabNSMRegressor requires y to be passed, but the target y is None. "
+            "Call fit(X, y) with one number per row."
+        )
+    values = _to_float(_one_dimension(y))
+    if len(values) != n_rows:
+        raise InvalidDataError(
+            f"The target must have one value per row of the table, got {len(values)} value(s) "
+            f"for {n_rows} row(s). Found input variables with inconsistent numbers of samples."
+        )
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InvalidDataError(
+            f"The target must be finite, got {int(infinite.sum())} infinite value(s), the first "
+            f"in row {int(np.argmax(infinite))}. Input y contains infinity; drop or correct these "
+            "rows."
+        )
+    missing = np.isnan(values)
+    if missing.all():
+        raise InvalidDataError(
+            f"The target must have values, got {len(values)} missing one(s). Input y contains NaN "
+            "only; check the name of the target column."
+        )
+    present = values[~missing]
+    if len(present) > 1 and present.min() == present.max():
+        raise InvalidDataError(
+            f"The target must vary, got {present[0]:g} in all {len(present)} rows. There is "
+            "nothing to learn; check the name of the target column."
+        )
+    return values, missing
+
+
+@dataclass(frozen=True)
+class TargetScaler:
+    """Mean and spread of the target; a constant one keeps spread 1.
+
+    Parameters
+    ----------
+    pre_scale : float
+        Power of two that keeps huge or tiny targets inside float64; 1 as a rule.
+    mean, scale : float
+        Mean and standard deviation after that.
+
+    Examples
+    --------
+    >>> scaler = TargetScaler.fit(np.array([1.0, 3.0]))
+    >>> scaler.transform(np.array([1.0, 3.0]))
+    array([-1.,  1.], dtype=float32)
+    >>> scaler.inverse(np.array([-1.0, 1.0]))
+    array([1., 3.])
+    """
+
+    pre_scale: float
+    mean: float
+    scale: float
+
+    @classmethod
+    def fit(
+        cls, y: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None
+    ) -> TargetScaler:
+        """Measure a target.
+
+        Parameters
+        ----------
+        y : ndarray of float64
+            Finite targets of the fit rows.
+        sample_weight : ndarray of float64, optional
+            Weight of each row.
+
+        Returns
+        -------
+        TargetScaler
+            Its mean and spread.
+        """
+        y = np.asarray(y, dtype=np.float64)
+        unweighted = Standardizer.fit(y[:, None])
+        pre_scale, center = float(unweighted.pre_scale[0]), float(unweighted.center[0])
+        if sample_weight is None:
+            return cls(pre_scale, center, float(unweighted.scale[0]))
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        # Only ratios matter, and the largest weight as unit keeps every sum finite.
+        weight = weight / weight.max()
+        deviation = y * pre_scale - center
+        shift = float((weight * deviation).sum() / weight.sum())
+        spread = float(np.sqrt((weight * np.square(deviation - shift)).sum() / weight.sum()))
+        return cls(pre_scale, center + shift, spread if spread > 0 else 1.0)
+
+    def transform(self, y: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Standardised target.
+
+        Parameters
+        ----------
+        y : ndarray of float64
+            Targets.
+
+        Returns
+        -------
+        ndarray of float32
+            Mean 0 and spread 1 on the fit rows.
+        """
+        y = np.asarray(y, dtype=np.float64)
+        return ((y * self.pre_scale - self.mean) / self.scale).astype(np.float32)
+
+    def inverse(self, standard: NDArray[Any]) -> NDArray[np.float64]:
+        """Back to the units of the target.
+
+        Parameters
+        ----------
+        standard : ndarray
+            Standardised values.
+
+        Returns
+        -------
+        ndarray of float64
+            Values in the units of the target.
+        """
+        standard = np.asarray(standard, dtype=np.float64)
+        return (standard * self.scale + self.mean) / self.pre_scale
+
+    def to_state(self) -> dict[str, float]:
+        """JSON-able form.
+
+        Returns
+        -------
+        dict of str to float
+            Its numbers.
+        """
+        return {"pre_scale": self.pre_scale, "mean": self.mean, "scale": self.scale}
+
+    @classmethod
+    def from_state(cls, state: dict[str, float]) -> TargetScaler:
+        """Read back :meth:`to_state`.
+
+        Parameters
+        ----------
+        state : dict of str to float
+            Its numbers.
+
+        Returns
+        -------
+        TargetScaler
+            The same scaler.
+        """
+        return cls(**state)
+
+
+def _one_dimension(y: Any) -> Any:
+    """Arrow data or a 1-D array; a single column is raveled with scikit-learn's warning."""
+    import pyarrow as pa
+
+    if isinstance(y, (pa.Array, pa.ChunkedArray)):
+        return y
+    if hasattr(y, "toarray") and hasattr(y, "nnz"):
+        raise TypeError("The target must be dense, got a sparse matrix. Call y.toarray() first.")
+    if hasattr(y, "to_arrow") and not hasattr(y, "columns"):
+        return y.to_arrow()
+    if not isinstance(y, np.ndarray) and not hasattr(y, "__array__"):
+        y = list(y) if not isinstance(y, (str, bytes)) and hasattr(y, "__iter__") else y
+        nested = isinstance(y, list) and any(isinstance(value, (list, tuple)) for value in y)
+        values = np.asarray(y) if nested or not isinstance(y, list) else _object_array(y)
+    elif hasattr(y, "dtype") and str(y.dtype) in ("str", "string", "category"):
+        values = np.asarray(y, dtype=object)
+    else:
+        values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape "
+            "of y to (n_samples, ), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        values = values.ravel()
+    if values.ndim != 1:
+        raise InvalidDataError(
+            f"y should be a 1d array, got an array of shape {values.shape} instead. "
+            "Fit one model per target column."
+        )
+    return values
+
+
+def _object_array(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _to_float(values: Any) -> NDArray[np.float64]:
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind == "c":
+            raise InvalidDataError(
+                f"Complex data not supported, the target has dtype {values.dtype}. "
+                "Fit one model for the real and one for the imaginary part."
+            )
+        if values.dtype.kind in "iufb":
+            return values.astype(np.float64)
+        kind = values.dtype.kind
+        values = from_objects("target", values.tolist() if kind in "USmM" else values)
+    column = Column("target", values)
+    if column.storage == "temporal":
+        raise InvalidDataError(
+            "The target must be numbers, got dates. Convert them, for example to days since a "
+            "fixed date."
+        )
+    if column.storage in ("string", "categorical"):
+        words = column.to_factor().values
+        _, valid = parse_floats(words)
+        if not valid.all():
+            bad = ", ".join(repr(words[k]) for k in np.flatnonzero(~valid)[:3])
+            raise InvalidDataError(
+                f"The target must be numbers, got text such as {bad}. Convert it, for example "
+                "with pandas.to_numeric, or map each word to a number."
+            )
+    return column.to_float()

@@ -1,0 +1,114 @@
+"""Checkpoint: the whole state of training in one atomically replaced file."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from tabnsm.container import read_container, write_container
+from tabnsm.errors import ModelFileError, TabNSMWarning
+from tabnsm.training.history import History
+
+if TYPE_CHECKING:
+    from tabnsm.training.loop import TrainingState
+
+FILE_NAME = "checkpoint.safetensors"
+FORMAT_VERSION = 1
+
+
+class Checkpoint:
+    """Where and under which fingerprint the state of a training run is kept.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made if it is not there.
+    fingerprint : str
+        Hash of the data and the options; a file with another one is refused.
+    """
+
+    def __init__(self, folder: str | Path, fingerprint: str) -> None:
+        self.path = Path(folder) / FILE_NAME
+        self.fingerprint = fingerprint
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # A process killed while it wrote leaves its unfinished neighbour behind.
+        for leftover in self.path.parent.glob(f".{FILE_NAME}.*.tmp"):
+            leftover.unlink(missing_ok=True)
+
+    def set_aside(self) -> None:
+        """Keep an earlier run's file under another name when a new run begins."""
+        if self.path.exists():
+            kept = self.path.with_suffix(".previous.safetensors")
+            self.path.replace(kept)
+            warnings.warn(
+                f"{self.path} is from an earlier run and was kept as {kept.name}; a new run "
+                "begins. Pass resume=True to continue an earlier run instead.",
+                TabNSMWarning,
+                stacklevel=2,
+            )
+
+    def save(self, state: TrainingState) -> None:
+        """Write everything that the next epoch depends on."""
+        tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
+        tensors |= {f"model.{k}": v for k, v in state.model.state_dict().items()}
+        tensors |= {f"best.{k}": v for k, v in state.best_weights.items()}
+        tensors |= {f"rise.{k}": v for k, v in state.sampler.state_dict().items()}
+        for name, parameter in state.model.named_parameters():
+            for key, value in state.optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer.{key}.{name}"] = value
+        meta = {
+            "kind": "checkpoint",
+            "format_version": FORMAT_VERSION,
+            "fingerprint": self.fingerprint,
+            "monitor": state.monitor.state_dict(),
+            "history": state.history.to_dict(),
+        }
+        write_container(self.path, tensors, meta)
+
+    def load(self, state: TrainingState) -> bool:
+        """Bring `state` to where the file stands; False if there is no file yet."""
+        if not self.path.exists():
+            return False
+        tensors, meta = read_container(self.path)
+        self._check(meta)
+        state.model.load_state_dict(_part(tensors, "model."))
+        state.best_weights = _part(tensors, "best.")
+        state.sampler.load_state_dict(_part(tensors, "rise."))
+        state.generator.set_state(tensors["generator"])
+        _load_optimizer(state.optimizer, state.model, _part(tensors, "optimizer."))
+        state.monitor.load_state_dict(meta["monitor"])
+        state.history = History.from_dict(meta["history"])
+        return True
+
+    def _check(self, meta: Any) -> None:
+        if meta.get("kind") != "checkpoint":
+            raise ModelFileError(f"{self.path} is not a checkpoint, but a {meta.get('kind')}.")
+        if meta["format_version"] > FORMAT_VERSION:
+            raise ModelFileError(
+                f"{self.path} was written by a newer tabnsm (checkpoint format "
+                f"{meta['format_version']}, this version reads up to {FORMAT_VERSION}). "
+                'Update with: pip install -U "tabnsm"'
+            )
+        if meta["fingerprint"] != self.fingerprint:
+            raise ModelFileError(
+                f"resume=True needs the same data and options as the interrupted run, but "
+                f"{self.path} was written with others. Restore them, or fit without resume=True."
+            )
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def _load_optimizer(
+    optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
+) -> None:
+    parameters = dict(model.named_parameters())
+    for key, value in tensors.items():
+        slot, name = key.split(".", 1)
+        # AdamW keeps its step counter on the CPU unless it is fused on the parameter's device.
+        optimizer.state[parameters[name]][slot] = value.to(parameters[name].device)

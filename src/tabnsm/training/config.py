@@ -1,0 +1,80 @@
+"""Options of the training loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tabnsm.nn.config import is_integer, require
+
+Precision = Literal["auto", "float32", "bfloat16"]
+SMALLEST_AUTO_BATCH, LARGEST_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How long, how fast and with what precision to train.
+
+    Parameters
+    ----------
+    max_epochs : int, default 100
+    batch_size : int or "auto", default "auto"
+        "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
+    learning_rate : float, default 2e-3
+    weight_decay : float, default 1e-2
+        AdamW's; applied to matrices, not to tokens, biases and norms.
+    patience : int, default 16
+        Epochs without a better validation RMSE before training stops.
+    scheduler_patience : int, default 5
+        Epochs without a better validation RMSE before the learning rate is halved.
+    gradient_clip : float, default 1.0
+        Largest norm of the whole gradient.
+    time_limit : float or None, default None
+        Seconds after which no further step is begun; the best epoch so far is kept.
+    precision : {"auto", "float32", "bfloat16"}, default "auto"
+        Of training; "auto" takes bfloat16 on a GPU that has it, float32 elsewhere.
+        Prediction is always float32.
+    """
+
+    max_epochs: int = 100
+    batch_size: int | Literal["auto"] = "auto"
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-2
+    patience: int = 16
+    scheduler_patience: int = 5
+    gradient_clip: float = 1.0
+    time_limit: float | None = None
+    precision: Precision = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "patience", "scheduler_patience"):
+            value = getattr(self, name)
+            require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
+        require(
+            self.batch_size == "auto" or is_integer(self.batch_size, 1),
+            'batch_size must be "auto" or an integer >= 1',
+            self.batch_size,
+        )
+        require(self.learning_rate > 0, "learning_rate must be > 0", self.learning_rate)
+        require(self.weight_decay >= 0, "weight_decay must be >= 0", self.weight_decay)
+        require(self.gradient_clip > 0, "gradient_clip must be > 0", self.gradient_clip)
+        require(
+            self.time_limit is None or self.time_limit > 0,
+            "time_limit must be None or > 0 seconds",
+            self.time_limit,
+        )
+        allowed = ("auto", "float32", "bfloat16")
+        require(self.precision in allowed, f"precision must be one of {allowed}", self.precision)
+
+    def resolved_batch_size(self, n_rows: int) -> int:
+        """Rows per step for a table of `n_rows`.
+
+        Examples
+        --------
+        >>> [TrainingConfig().resolved_batch_size(n) for n in (20, 1000, 10**6)]
+        [16, 32, 256]
+        """
+        if self.batch_size != "auto":
+            return self.batch_size
+        per_step = -(-n_rows // AUTO_STEPS_PER_EPOCH)
+        return min(max(per_step, SMALLEST_AUTO_BATCH), LARGEST_AUTO_BATCH)

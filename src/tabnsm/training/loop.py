@@ -1,0 +1,261 @@
+"""The training loop: train / train_epoch / train_step / evaluate."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+
+from tabnsm.errors import TabNSMError, TabNSMWarning
+from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.training.checkpoint import Checkpoint
+from tabnsm.training.config import TrainingConfig
+from tabnsm.training.early_stopping import ValidationMonitor
+from tabnsm.training.history import EpochRecord, History
+from tabnsm.training.objective import Objective
+from tabnsm.training.rise import RiseSampler
+
+# Rows per forward pass outside training. Fixed, and always filled up, because matrix products
+# of other shapes may round differently: a row's prediction must not depend on its neighbours.
+TILE_ROWS = 16
+
+_SAID = {"interrupted": "was interrupted", "diverged": "left the finite numbers"}
+
+Report = Callable[[History], None]
+
+
+class TrainingDivergedError(TabNSMError):
+    """Predictions became infinite or undefined."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(
+            f"Validation RMSE must be finite, but is not in epoch {epoch}. "
+            "Lower learning_rate, or look for extreme values in the target."
+        )
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Encoded rows and targets of both parts of the split.
+
+    Parameters
+    ----------
+    train, validation : EncodedTable
+    train_target, validation_target : ndarray of float64
+        In the target's own units.
+    train_weight, validation_weight : ndarray of float64 or None
+    """
+
+    train: EncodedTable
+    train_target: np.ndarray
+    train_weight: np.ndarray | None
+    validation: EncodedTable
+    validation_target: np.ndarray
+    validation_weight: np.ndarray | None
+
+
+@dataclass
+class TrainingState:
+    """All that changes while training; what a checkpoint holds."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    sampler: RiseSampler
+    monitor: ValidationMonitor
+    generator: Generator
+    best_weights: dict[str, Tensor]
+    history: History = field(default_factory=History)
+
+
+class Trainer:
+    """Fit a model to encoded rows, keep the epoch that validates best.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+    objective : Objective
+    scaler : TargetScaler
+        Fitted on the training targets.
+    data : TrainingData
+    device : torch.device
+    report : callable or None
+        Called with the history after every epoch.
+    """
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        objective: Objective,
+        scaler: TargetScaler,
+        data: TrainingData,
+        device: torch.device,
+        report: Report | None = None,
+    ) -> None:
+        self.config = config
+        self.objective = objective
+        self.scaler = scaler
+        self.data = data
+        self.device = device
+        self.report = report
+        self.target = torch.as_tensor(scaler.transform(data.train_target), dtype=torch.float32)
+        self.bounds = (float(self.target.min()), float(self.target.max()))
+        weight = data.train_weight
+        self.weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+        self.batch_size = config.resolved_batch_size(data.train.n_rows)
+        self.autocast = _wants_bfloat16(config.precision, device)
+
+    def train(self, state: TrainingState, checkpoint: Checkpoint | None = None) -> History:
+        """Train until a stop, then put the best epoch's weights into the model.
+
+        Ctrl-C after the first epoch ends training like a stop; before it, nothing is worth
+        keeping and KeyboardInterrupt goes on to the caller.
+        """
+        past = state.history.epochs[-1].seconds if state.history.epochs else 0.0
+        self.started = time.monotonic() - past
+        reason = "finished before" if self._is_over(state) else ""
+        try:
+            while not reason:
+                self.train_epoch(state)
+                reason = self._is_over(state)
+                if checkpoint is not None:
+                    checkpoint.save(state)
+                if self.report is not None:
+                    self.report(state.history)
+        except (KeyboardInterrupt, TrainingDivergedError) as stop:
+            if not state.best_weights:
+                raise
+            reason = "interrupted" if isinstance(stop, KeyboardInterrupt) else "diverged"
+            warnings.warn(
+                f"Training {_SAID[reason]} in epoch {len(state.history) + 1}; the model keeps "
+                f"the weights of epoch {state.history.best_epoch}, the best so far.",
+                TabNSMWarning,
+                stacklevel=2,
+            )
+        if reason != "finished before":
+            state.history.stop_reason = reason
+        state.model.load_state_dict(state.best_weights)
+        state.model.eval()
+        return state.history
+
+    def train_epoch(self, state: TrainingState) -> None:
+        """One pass over rows drawn by RISE, then validation."""
+        epoch = len(state.history) + 1
+        refreshed = state.sampler.needs_refresh(epoch)
+        if refreshed:
+            state.sampler.refresh(self.row_losses(state.model))
+        learning_rate = self.config.learning_rate * state.monitor.learning_rate_factor
+        for group in state.optimizer.param_groups:
+            group["lr"] = learning_rate
+        state.model.train()
+        batches = state.sampler.epoch_rows().split(self.batch_size)
+        total = 0.0
+        done = 0
+        for rows in batches:
+            total += self.train_step(state, rows)
+            done += 1
+            if self._out_of_time():
+                break
+        score = self.evaluate(state.model)
+        if not math.isfinite(score):
+            raise TrainingDivergedError(epoch)
+        if state.monitor.update(score):
+            state.best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
+        seconds = time.monotonic() - self.started
+        record = EpochRecord(epoch, total / done, score, learning_rate, seconds, refreshed)
+        state.history.epochs.append(record)
+        state.history.best_epoch = state.monitor.best_epoch
+
+    def train_step(self, state: TrainingState, rows: Tensor) -> float:
+        """One step of AdamW on the given training rows; the batch's loss."""
+        x = self.data.train.gather(rows).to(self.device)  # (B, D)
+        target = self.target[rows].to(self.device)  # (B,)
+        weight = None if self.weight is None else self.weight[rows].to(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            prediction = state.model(x)  # (B,)
+        loss = self.objective.batch_loss(prediction.float(), target, weight)
+        state.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(state.model.parameters(), self.config.gradient_clip)
+        state.optimizer.step()
+        return float(loss.detach())
+
+    def evaluate(self, model: nn.Module) -> float:
+        """RMSE on the validation rows, in the target's units."""
+        prediction = self.scaler.inverse(predict_rows(model, self.data.validation, self.device))
+        return weighted_rmse(self.data.validation_target, prediction, self.data.validation_weight)
+
+    def row_losses(self, model: nn.Module) -> Tensor:
+        """Objective of each training row on the fixed grid of the training targets."""
+        prediction = torch.from_numpy(predict_rows(model, self.data.train, self.device))
+        return self.objective.row_losses(prediction, self.target, self.bounds)
+
+    def _is_over(self, state: TrainingState) -> str:
+        """Why to stop, or an empty string."""
+        if state.monitor.should_stop:
+            return f"no better validation RMSE for {self.config.patience} epochs"
+        if len(state.history) >= self.config.max_epochs:
+            return f"max_epochs={self.config.max_epochs} reached"
+        if self._out_of_time() and len(state.history):
+            return f"time_limit={self.config.time_limit:g} s reached"
+        return ""
+
+    def _out_of_time(self) -> bool:
+        limit = self.config.time_limit
+        return limit is not None and time.monotonic() - self.started >= limit
+
+
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """AdamW that decays matrices, but not tokens, biases, norms and blending scalars."""
+    decayed, free = [], []
+    for name, parameter in model.named_parameters():
+        is_matrix = parameter.ndim >= 2 and not name.startswith("tokenizer.")
+        (decayed if is_matrix else free).append(parameter)
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
+
+
+@torch.inference_mode()
+def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
+    """Standardised predictions of all rows in float32, in tiles of fixed size.
+
+    Returns
+    -------
+    ndarray of float32, shape (n_rows,)
+    """
+    was_training = model.training
+    model.eval()
+    predictions = np.empty(table.n_rows, dtype=np.float32)
+    for start in range(0, table.n_rows, TILE_ROWS):
+        stop = min(start + TILE_ROWS, table.n_rows)
+        rows = torch.arange(start, start + TILE_ROWS).clamp_(max=stop - 1)
+        tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (TILE_ROWS,)
+        predictions[start:stop] = tile[: stop - start]
+    model.train(was_training)
+    return predictions
+
+
+def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray | None) -> float:
+    """Root of the (weighted) mean squared error.
+
+    Examples
+    --------
+    >>> weighted_rmse(np.array([0.0, 0.0]), np.array([1.0, 3.0]), np.array([1.0, 0.0]))
+    1.0
+    """
+    return float(np.sqrt(np.average((target - prediction) ** 2, weights=weight)))
+
+
+def _wants_bfloat16(precision: str, device: torch.device) -> bool:
+    if precision == "auto":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return precision == "bfloat16"

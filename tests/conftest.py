@@ -1,0 +1,27 @@
+"""Shared fixtures: the hypothesis profile and the real tables, when they are at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("ci")
+
+DATA_DIR = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Folder of the real tables; tests that need it skip, saying so, when it is not there."""
+    if not DATA_DIR.is_dir():
+        pytest.skip("real tables are not at hand (../shared/data)")
+    return DATA_DIR

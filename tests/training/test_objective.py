@@ -1,0 +1,161 @@
+"""The blended objective: its parts, its weights and its fixed grid."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm.functional.grid_loss import soft_index
+from tabnsm.training.objective import Objective, ObjectiveConfig
+from tests.oracles import grid_loss as oracle
+
+
+def huber(prediction: list[float], target: list[float], delta: float) -> list[float]:
+    """The Huber loss, row by row."""
+    losses = []
+    for y_hat, y in zip(prediction, target, strict=True):
+        residual = abs(y_hat - y)
+        square = residual**2 / 2
+        losses.append(square if residual <= delta else delta * (residual - delta / 2))
+    return losses
+
+
+def batch(n_rows: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    prediction, target = torch.randn(
+        2, n_rows, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
+    return prediction, target
+
+
+@given(
+    huber_weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    huber_delta=st.floats(0.1, 3),
+    n_grid_cells=st.integers(50, 200),
+    normalize_grid=st.booleans(),
+    weighted=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_the_blend_equals_its_parts(
+    huber_weight, huber_delta, n_grid_cells, normalize_grid, weighted, seed
+):
+    config = ObjectiveConfig(
+        huber_weight=huber_weight,
+        huber_delta=huber_delta,
+        n_grid_cells=n_grid_cells,
+        normalize_grid=normalize_grid,
+    )
+    prediction, target = batch(9, seed)
+    y_hat, y = prediction.tolist(), target.tolist()
+    weight = np.random.default_rng(seed).uniform(0.1, 3, 9) if weighted else np.ones(9)
+
+    def blend(bounds: tuple[float, float] | None) -> np.ndarray:
+        grid, _ = oracle.grid_loss(
+            y_hat, y, n_grid_cells, config.temperature, normalize=normalize_grid, bounds=bounds
+        )
+        square_or_straight = np.asarray(huber(y_hat, y, huber_delta))
+        return huber_weight * square_or_straight + (1 - huber_weight) * np.asarray(grid)
+
+    objective = Objective(config)
+    loss = objective.batch_loss(
+        prediction, target, torch.from_numpy(weight) if weighted else None
+    ).item()
+    assert loss == pytest.approx((weight * blend(None)).sum() / weight.sum(), rel=1e-9)
+    rows = objective.row_losses(prediction, target, bounds=(-1.0, 1.5))
+    np.testing.assert_allclose(rows, blend((-1.0, 1.5)), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("huber_weight", [0.0, 0.5, 1.0])
+def test_a_row_does_not_depend_on_its_batch_under_fixed_bounds(huber_weight):
+    objective = Objective(ObjectiveConfig(huber_weight=huber_weight))
+    prediction, target = batch(20)
+    whole = objective.row_losses(prediction, target, (-2.0, 2.0))
+    alone = [
+        objective.row_losses(prediction[i : i + 1], target[i : i + 1], (-2.0, 2.0))
+        for i in range(20)
+    ]
+    assert torch.equal(whole, torch.cat(alone))
+
+
+def test_a_part_of_weight_zero_is_not_computed():
+    # An infinite prediction puts NaN into the batch's grid, which 0 * NaN would pass on.
+    prediction, target = torch.tensor([math.inf, 0.0]), torch.tensor([0.0, 1.0])
+    huber_alone = Objective(ObjectiveConfig(huber_weight=1.0)).batch_loss(prediction, target)
+    assert huber_alone.item() == math.inf
+    grid_alone = Objective(ObjectiveConfig(huber_weight=0.0)).row_losses(
+        prediction, target, (0.0, 1.0)
+    )
+    assert grid_alone.isfinite().all()
+
+
+def test_scaling_all_sample_weights_changes_nothing():
+    objective = Objective(ObjectiveConfig())
+    prediction, target = batch(10)
+    weight = torch.arange(1, 11)
+    loss = objective.batch_loss(prediction, target, weight)
+    assert objective.batch_loss(prediction, target, 7 * weight).item() == pytest.approx(loss.item())
+    even = objective.batch_loss(prediction, target, torch.full((10,), 3.0))
+    assert even.item() == pytest.approx(objective.batch_loss(prediction, target).item())
+
+
+def test_integer_sample_weights_act_like_repeated_rows():
+    objective = Objective(ObjectiveConfig())
+    prediction, target = batch(6)
+    times = torch.tensor([1, 2, 3, 1, 2, 1])
+    repeated = objective.batch_loss(
+        prediction.repeat_interleave(times), target.repeat_interleave(times)
+    )
+    weighted = objective.batch_loss(prediction, target, times)
+    assert weighted.item() == pytest.approx(repeated.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_losses_are_at_least_float32_and_gradients_come_back(dtype):
+    prediction, target = batch(8)
+    x = prediction.to(dtype).requires_grad_()
+    loss = Objective(ObjectiveConfig()).batch_loss(x, target.float(), torch.ones(8))
+    loss.backward()
+    assert loss.dtype == torch.promote_types(dtype, torch.float32)
+    assert x.grad.dtype == dtype
+    assert x.grad.isfinite().all()
+
+
+def test_the_default_grid_has_a_slope_near_one():
+    config = ObjectiveConfig()
+    x = torch.linspace(0, 1, 10_001, dtype=torch.float64, requires_grad=True)
+    index = soft_index(x, 0.0, 1.0, config.n_grid_cells, config.temperature)
+    (slope,) = torch.autograd.grad(index.sum() / config.n_grid_cells, x)
+    assert (slope[1500:-1500] - 1).abs().max() < 0.05
+    assert slope.min() > 0.39
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"huber_weight": -0.1}, "huber_weight must be between 0 and 1, got -0.1"),
+        ({"huber_weight": math.nan}, "huber_weight must be between 0 and 1, got nan"),
+        ({"huber_delta": 0.0}, "huber_delta must be finite and > 0, got 0.0"),
+        ({"n_grid_cells": 0}, "n_grid_cells must be an integer >= 1, got 0"),
+        ({"temperature": -1.0}, "temperature must be finite and > 0, got -1.0"),
+        ({"n_grid_cells": 10}, r"temperature \* n_grid_cells must be >= 1"),
+        ({"normalize_grid": "yes"}, "normalize_grid must be True or False, got 'yes'"),
+    ],
+)
+def test_options_outside_their_rules(options, message):
+    with pytest.raises(InvalidOptionError, match=message):
+        ObjectiveConfig(**options)
+
+
+def test_shapes_that_would_broadcast():
+    objective = Objective(ObjectiveConfig())
+    with pytest.raises(InvalidDataError, match=r"shape \(n_rows,\)"):
+        objective.batch_loss(torch.zeros(4, 1), torch.zeros(4))
+    with pytest.raises(InvalidDataError, match=r"shape \(n_rows,\)"):
+        objective.row_losses(torch.zeros(0), torch.zeros(0), (0.0, 1.0))
+    with pytest.raises(InvalidDataError, match="sample_weight must have the shape of the target"):
+        objective.batch_loss(torch.zeros(4), torch.ones(4), torch.ones(1))
