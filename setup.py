@@ -18,7 +18,14 @@ setup(
         Extension(
             f"tabnsm.kernels._{name}",
             ["src/tabnsm/kernels/sparse_attention.c"],
-            extra_compile_args=["-O3", "-std=gnu11", "-fvisibility=hidden", "-pthread", *flags],
+            extra_compile_args=[
+                "-O3",
+                "-g0",
+                "-std=gnu11",
+                "-fvisibility=hidden",
+                "-pthread",
+                *flags,
+            ],
             extra_link_args=["-pthread", "-lm"],
             optional=True,
         )

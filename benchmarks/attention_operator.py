@@ -1,7 +1,8 @@
 """The sparse attention operator, forward and backward, against dense attention on the same q, k, v.
 
-Run on an idle machine: ``OMP_NUM_THREADS=2 python benchmarks/attention_operator.py``. Both sides run in one
-process with the same allocator, threads and precision; times are the fastest of several rounds.
+Run on an idle machine: ``OMP_NUM_THREADS=2 python benchmarks/attention_operator.py``. Both sides
+run in one process with the same allocator, threads and precision; times are the fastest of several
+rounds.
 """
 
 from __future__ import annotations
@@ -78,8 +79,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each measurement")
     seconds = parser.parse_args().seconds
     allocator = {name: x for name, x in os.environ.items() if name.startswith(("MALLOC_", "LD_PR"))}
-    print(f"kernel {kernels.available()}, {torch.get_num_threads()} threads, float32, "
-          f"torch {torch.__version__}, allocator settings {allocator or 'default'}")
+    print(
+        f"kernel {kernels.available()}, {torch.get_num_threads()} threads, float32, "
+        f"torch {torch.__version__}, allocator settings {allocator or 'default'}"
+    )
     print("                      forward, ms                  forward + backward, ms")
     print("     D heads    rows    sparse     dense   ratio    sparse     dense   ratio")
     for d_head in (16, 8):

@@ -34,7 +34,7 @@ from tabnsm.training.loop import (
 from tabnsm.training.objective import Objective
 from tabnsm.training.progress import TrainingProgress
 from tabnsm.training.rise import RiseSampler
-from tabnsm.training.split import validation_mask
+from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
     from tabnsm.preprocessing import ColumnReport, EncodedTable, TextEncoder
@@ -81,7 +81,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_grid_cells : int, default 100
         Cells of GridLoss.
     temperature : float or None, default None
-        Softness of GridLoss: 0.05 of the range; paper: 1.0 standard deviations.
+        Softness of GridLoss: 0.02 of the range; paper: 1.0 standard deviations.
     normalize_grid : bool or None, default None
         Whether GridLoss is in target units and not in index units: True; paper: False.
     n_difficulty_bins : int, default 5
@@ -298,12 +298,15 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         generator = torch.Generator().manual_seed(seed)
 
         if X_val is None:
-            groups, times = (
-                None if labels is None else np.asarray(labels)[kept]
-                for labels in (validation_groups, validation_time)
+            groups, time = (
+                None if values is None else row_labels(values, len(kept), name)[kept]
+                for name, values in (
+                    ("validation_groups", validation_groups),
+                    ("validation_time", validation_time),
+                )
             )
             held_out = validation_mask(
-                table.n_rows, self.validation_fraction, generator, groups, times
+                table.n_rows, self.validation_fraction, generator, groups, time
             )
         else:
             held_out = np.zeros(table.n_rows, dtype=bool)
@@ -319,12 +322,13 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             data = TrainingData(
                 encoded, target, weight, encoder.transform(val_table), val_target, None
             )
-        scaler = TargetScaler().fit(data.train_target, data.train_weight)
+        scaler = TargetScaler.fit(data.train_target, data.train_weight)
 
         state = _initial_state(encoder, options, data.train.n_rows, generator, device)
         checkpoint = None
         if self.checkpoint_dir is not None:
-            checkpoint = Checkpoint(self.checkpoint_dir, _fingerprint(data, options, seed))
+            fingerprint = _fingerprint(data, encoder, options, seed)
+            checkpoint = Checkpoint(self.checkpoint_dir, fingerprint)
             if not (resume and checkpoint.load(state)):
                 checkpoint.set_aside()
         with TrainingProgress(self.verbose, options.training.max_epochs) as report:
@@ -451,7 +455,7 @@ def _usable_rows(
         return table, target, weight, kept
     rows = np.flatnonzero(kept)
     if not len(rows):
-        raise InvalidDataError("sample_weight must be > 0 for some rows, got none.")
+        raise InvalidDataError("sample_weight must be > 0 for some rows, got zero weight for all.")
     return table.take(rows), target[rows], None if weight is None else weight[rows], kept
 
 
@@ -509,9 +513,9 @@ def _initial_state(
     )
 
 
-def _fingerprint(data: TrainingData, options: Options, seed: int) -> str:
+def _fingerprint(data: TrainingData, encoder: TableEncoder, options: Options, seed: int) -> str:
     """Hash of all that decides the bits of a run, but for how long and how loudly it runs."""
-    tensors: dict[str, torch.Tensor] = {}
+    tensors, meta = encoder.to_state()
     for part in ("train", "validation"):
         table = getattr(data, part)
         tensors[f"{part}.dense"] = table.dense
@@ -522,7 +526,7 @@ def _fingerprint(data: TrainingData, options: Options, seed: int) -> str:
         weight = getattr(data, f"{part}_weight")
         if weight is not None:
             tensors[f"{part}.weight"] = torch.from_numpy(weight)
-    stated: dict[str, Any] = options.to_dict() | {"seed": seed}
+    stated: dict[str, Any] = options.to_dict() | {"seed": seed, "columns": meta["columns"]}
     for config, name in (
         ("encoder", "verbose"),
         ("encoder", "text_cache"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -138,10 +139,22 @@ def test_views_of_one_projection_are_accepted() -> None:
     )
 
 
-def test_wrong_number_of_compressed_keys_is_refused() -> None:
-    q, k, v, k_cmp, v_cmp, gates = Case(1, 1, 25, 2, PAPER, seed=0).tensors(torch.float32)
-    with pytest.raises(InvalidOptionError, match=r"3 for 25 features at stride 10, got 2\."):
-        module.sparse_attention(q, k, v, k_cmp[:, :, :2], v_cmp[:, :, :2], gates, **PAPER)
+@pytest.mark.parametrize(
+    ("position", "name", "expected"),
+    [
+        (1, "k", "(1, 2, 25, 4)"),
+        (2, "v", "(1, 2, 25, 4)"),
+        (3, "k_cmp", "(1, 2, 3, 4)"),
+        (4, "v_cmp", "(1, 2, 3, 4)"),
+        (5, "gates", "(1, 2, 25, 3)"),
+    ],
+)
+def test_wrong_shapes_are_refused(position: int, name: str, expected: str) -> None:
+    inputs = Case(1, 2, 25, 4, PAPER, seed=0).tensors(torch.float32)
+    inputs[position] = inputs[position][:, :, :2]
+    message = re.escape(f"{name} must have the shape {expected}, got (1, 2, 2, ")
+    with pytest.raises(InvalidOptionError, match=message):
+        module.sparse_attention(*inputs, **PAPER)
 
 
 def test_wrong_option_is_refused() -> None:
@@ -181,7 +194,8 @@ MUTATIONS = {
         "unfold_blocks(v, block_size, block_size)",
         "unfold_blocks(k, block_size, block_size)",
     ),
-    "compressed without gradient": ("q @ k_cmp.transpose(", "q @ k_cmp.detach().transpose("),
+    "compressed values are keys": ("dim=-1) @ v_cmp", "dim=-1) @ k_cmp + 0 * v_cmp.sum()"),
+    "gate without gradient": ("gates[..., 2:3] * chosen", "gates[..., 2:3].detach() * chosen"),
 }
 """Faults that the comparison with the oracle must notice: text to replace, replacement."""
 

@@ -110,9 +110,10 @@ class TableFile(ABC):
             return
         asked = f"{what} must name a column of {self.path}, but there" if what else "There"
         where = "" if what else f" in {self.path}"
-        close = difflib.get_close_matches(name, self.names, n=1)
+        plain = {known.strip().casefold(): known for known in self.names}
+        close = difflib.get_close_matches(name.strip().casefold(), plain, n=1)
         shown = ", ".join(map(repr, self.names[:10])) + (", ..." if len(self.names) > 10 else "")
-        remedy = f"Did you mean {close[0]!r}?" if close else f"Its columns: {shown}."
+        remedy = f"Did you mean {plain[close[0]]!r}?" if close else f"Its columns: {shown}."
         raise InvalidDataError(f"{asked} is no column {name!r}{where}. {remedy}")
 
 

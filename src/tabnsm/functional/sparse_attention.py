@@ -87,7 +87,7 @@ def sparse_attention(
         n_selected_blocks=n_selected_blocks,
     )
     n_features, d_head = q.shape[-2:]
-    check_compressed(k_cmp, n_features, compress_stride)
+    check_shapes(q, k, v, k_cmp, v_cmp, gates, compress_stride=compress_stride)
     selected = select_blocks(
         q,
         k_cmp,
@@ -177,19 +177,44 @@ def select_blocks(
     return torch.cat(chosen).view(*q.shape[:-1], n_best)  # (B, H, D, n_best)
 
 
-def check_compressed(k_cmp: Tensor, n_features: int, compress_stride: int) -> None:
-    """Raise `InvalidOptionError` unless there is one compressed key per block.
+def check_shapes(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    k_cmp: Tensor,
+    v_cmp: Tensor,
+    gates: Tensor,
+    *,
+    compress_stride: int,
+) -> None:
+    """Raise `InvalidOptionError` unless the shapes are those that `sparse_attention` documents.
 
     Examples
     --------
-    >>> check_compressed(torch.zeros(1, 1, 3, 4), n_features=25, compress_stride=10)
+    >>> x, gates = torch.zeros(1, 1, 25, 4), torch.zeros(1, 1, 25, 3)
+    >>> check_shapes(  # doctest: +ELLIPSIS
+    ...     x, x, x, x[:, :, :2], x[:, :, :3], gates, compress_stride=10
+    ... )
+    Traceback (most recent call last):
+    ...
+    tabnsm.errors.InvalidOptionError: k_cmp must have the shape (1, 1, 3, 4), got (1, 1, 2, 4). ...
     """
-    expected = n_blocks(n_features, compress_stride)
-    if k_cmp.shape[-2] != expected:
-        raise InvalidOptionError(
-            f"k_cmp must hold one key per block, {expected} for {n_features} features at stride "
-            f"{compress_stride}, got {k_cmp.shape[-2]}. Compress all blocks, partial ones included."
-        )
+    n_rows, n_heads, n_features, d_head = q.shape
+    n_compressed = n_blocks(n_features, compress_stride)
+    feature_axes = "rows, heads, features and width"
+    block_axes = "rows, heads, blocks (partial ones included) and width"
+    for name, x, shape, axes in (
+        ("k", k, q.shape, feature_axes),
+        ("v", v, q.shape, feature_axes),
+        ("k_cmp", k_cmp, (n_rows, n_heads, n_compressed, d_head), block_axes),
+        ("v_cmp", v_cmp, (n_rows, n_heads, n_compressed, d_head), block_axes),
+        ("gates", gates, (n_rows, n_heads, n_features, 3), "rows, heads, features and branches"),
+    ):
+        if x.shape != shape:
+            raise InvalidOptionError(
+                f"{name} must have the shape {tuple(shape)}, got {tuple(x.shape)}. "
+                f"Its axes are {axes}."
+            )
 
 
 def _slices(n_groups: int, numbers_per_group: int) -> Iterator[slice]:

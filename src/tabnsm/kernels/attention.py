@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tabnsm.functional import sparse_attention as functional
-from tabnsm.functional.blocks import check_block_options, n_blocks
+from tabnsm.functional.blocks import block_overlap, check_block_options, n_blocks
 from tabnsm.kernels.library import library
 
 SMALL_WORK = 2**16
@@ -37,8 +38,7 @@ def sparse_attention(
     the torch path. Inputs may be views of one projection: any strides are read in place as long as
     the last axis is dense. The result is a view of a dense (B, D, H, d_head) tensor, ready for a
     linear map over ``H * d_head``. It is the same to the bit for any number of threads, and a row's
-    result does not depend on the rest of the batch. With selection blocks other than the compressed
-    blocks, `functional` ranks them and the kernel does the rest.
+    result does not depend on the rest of the batch.
 
     Examples
     --------
@@ -69,25 +69,34 @@ def sparse_attention(
         n_selected_blocks=n_selected_blocks,
     )
     n_features = q.shape[-2]
-    functional.check_compressed(k_cmp, n_features, compress_stride)
-    n_selected = min(n_selected_blocks, n_blocks(n_features, selection_block_size))
-    selected = torch.empty((*q.shape[:-1], n_selected), dtype=torch.int32)  # (B, H, D, n_selected)
-    rank_here = selection_block_size == compress_block_size == compress_stride
-    if not rank_here:
-        selected.copy_(
-            functional.select_blocks(
-                q,
-                k_cmp,
-                n_features=n_features,
-                compress_block_size=compress_block_size,
-                compress_stride=compress_stride,
-                selection_block_size=selection_block_size,
-                n_selected_blocks=n_selected_blocks,
-            )
-        )
-    options = (window_size, selection_block_size, n_selected, int(rank_here))
-    out: Tensor = _SparseAttention.apply(compiled, options, selected, *tensors)
+    functional.check_shapes(*tensors, compress_stride=compress_stride)
+    options = _Options(
+        min(window_size, n_features),
+        selection_block_size,
+        min(n_selected_blocks, n_blocks(n_features, selection_block_size)),
+        *_overlap(n_features, compress_block_size, compress_stride, selection_block_size),
+    )
+    out: Tensor = _SparseAttention.apply(compiled, options, *tensors)  # type: ignore[no-untyped-call]
     return out
+
+
+class _Options(NamedTuple):
+    window_size: int
+    block_size: int
+    n_selected: int
+    overlap: Tensor
+    share: Tensor
+
+
+@functools.lru_cache(maxsize=64)
+def _overlap(
+    n_features: int, block_size: int, stride: int, selection_block_size: int
+) -> tuple[Tensor, Tensor]:
+    """Overlap of the blocks in the kernel's types; without slots where the logits are ranked."""
+    if selection_block_size == block_size == stride:
+        return torch.empty((0, 0), dtype=torch.int32), torch.empty((0, 0))  # n_slots = 0
+    index, share = block_overlap(n_features, block_size, stride, selection_block_size)
+    return index.to("cpu", torch.int32), share.to("cpu", torch.float32)
 
 
 class _Strided(ctypes.Structure):
@@ -102,7 +111,7 @@ class _Strided(ctypes.Structure):
 
 SIZES = (
     *("n_rows", "n_heads", "n_features", "d_head", "n_compressed"),
-    *("window_size", "block_size", "n_selected", "rank_here", "n_threads"),
+    *("window_size", "block_size", "n_selected", "n_slots", "n_threads"),
 )
 INPUTS = ("q", "k", "v", "k_cmp", "v_cmp", "gates")
 GRADIENTS = ("dq", "dk", "dv", "dk_cmp", "dv_cmp", "d_gates")
@@ -116,12 +125,14 @@ class _Problem(ctypes.Structure):
         *((name, _Strided) for name in (*INPUTS, "out", "d_out", *GRADIENTS)),
         ("stats", ctypes.c_void_p),
         ("selected", ctypes.c_void_p),
+        ("overlap", ctypes.c_void_p),
+        ("share", ctypes.c_void_p),
     )
 
 
 def _run(
     compiled: ctypes.CDLL,
-    options: tuple[int, int, int, int],
+    options: _Options,
     stats: Tensor,
     selected: Tensor,
     backward: bool,
@@ -129,14 +140,16 @@ def _run(
 ) -> None:
     q, n_compressed = tensors["q"], tensors["k_cmp"].shape[2]
     n_rows, n_heads, n_features, d_head = q.shape
-    window_size, block_size, n_selected, _ = options
-    keys = n_compressed + 2 * min(window_size, n_features) + n_selected * block_size
+    window_size, block_size, n_selected, overlap, share = options
+    keys = n_compressed + 2 * window_size + n_selected * block_size
     small = n_rows * n_heads * n_features * keys < SMALL_WORK
     n_threads = 1 if small else min(torch.get_num_threads(), n_rows * n_heads)
-    problem = _Problem(*q.shape, n_compressed, *options, n_threads)
+    n_slots = overlap.shape[1]
+    problem = _Problem(*q.shape, n_compressed, *options[:3], n_slots, n_threads)
     for name, x in tensors.items():
         setattr(problem, name, _Strided.of(x))
     problem.stats, problem.selected = stats.data_ptr(), selected.data_ptr()
+    problem.overlap, problem.share = overlap.data_ptr(), share.data_ptr()
     if compiled.tabnsm_sparse_attention(ctypes.byref(problem), int(backward)):
         raise MemoryError(f"no memory to attend over {n_features} features of width {d_head}")
 
@@ -146,34 +159,35 @@ def _dense_last(x: Tensor) -> Tensor:
 
 
 class _SparseAttention(torch.autograd.Function):
-    """Keeps the inputs, the chosen blocks and two numbers per query and branch; no probabilities."""
+    """Keeps the inputs, the chosen blocks and two numbers per query and branch."""
 
     @staticmethod
     def forward(
         ctx: Any,
         compiled: ctypes.CDLL,
-        options: tuple[int, int, int, int],
-        selected: Tensor,
+        options: _Options,
         *inputs: Tensor,
     ) -> Tensor:
-        tensors = {name: _dense_last(x) for name, x in zip(INPUTS, inputs, strict=True)}
-        n_rows, n_heads, n_features, d_head = tensors["q"].shape
-        stats = torch.empty((n_rows, n_heads, 6, n_features))
-        out = torch.empty((n_rows, n_features, n_heads, d_head)).transpose(1, 2)  # (B, H, D, d_head)
+        *features, gates = inputs
+        tensors = dict(zip(INPUTS, (*map(_dense_last, features), gates), strict=True))
+        q = tensors["q"]
+        n_rows, n_heads, n_features, d_head = q.shape
+        stats = q.new_empty((n_rows, n_heads, 6, n_features))
+        selected = q.new_empty((n_rows, n_heads, n_features, options.n_selected), dtype=torch.int32)
+        dense = q.new_empty((n_rows, n_features, n_heads, d_head))
+        out = dense.transpose(1, 2)  # (B, H, D, d_head)
         _run(compiled, options, stats, selected, False, {**tensors, "out": out})
         ctx.compiled, ctx.options = compiled, options
         ctx.save_for_backward(stats, selected, *tensors.values())
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         stats, selected, *inputs = ctx.saved_tensors
         tensors = dict(zip(INPUTS, inputs, strict=True))
-        # Like its input, so that the gradient of a view needs no copy either.
-        gradients = {
-            name: torch.empty_like(x) for name, x in zip(GRADIENTS, inputs, strict=True)
-        }
+        # In the layout of the inputs, so that the gradients of views need no copy either.
+        gradients = {name: torch.empty_like(x) for name, x in zip(GRADIENTS, inputs, strict=True)}
         tensors = {**tensors, "d_out": _dense_last(d_out), **gradients}
         _run(ctx.compiled, ctx.options, stats, selected, True, tensors)
-        return (None, None, None, *gradients.values())
+        return (None, None, *gradients.values())

@@ -48,12 +48,15 @@ typedef struct {
 typedef struct {
     int64_t n_rows, n_heads, n_features, d_head, n_compressed;
     int64_t window_size, block_size, n_selected;
-    int64_t rank_here; /* choose the blocks by their logits, or take them from `selected` */
+    int64_t n_slots; /* of a row of the overlap; 0 when selection and compressed blocks coincide */
     int64_t n_threads;
     Tensor q, k, v, k_cmp, v_cmp, gates, out;
     Tensor d_out, dq, dk, dv, dk_cmp, dv_cmp, d_gates;
     float *stats;      /* (row, head, 6, feature): largest logit and inverse sum per branch */
     int32_t *selected; /* (row, head, feature, n_selected) */
+    /* (selection block, slot): compressed blocks that overlap it, and by which share of theirs */
+    const int32_t *overlap;
+    const float *share;
 } Problem;
 
 enum { WINDOW, COMPRESSED, SELECTED };
@@ -103,10 +106,17 @@ INLINE ivec lane_numbers(void) {
     return lanes;
 }
 
+typedef float quad __attribute__((vector_size(16)));
+typedef union {
+    vec all;
+    quad part[LANES / 4];
+} Lanes;
+
 INLINE float sum_lanes(vec x) {
-    float quarter[4] = {0, 0, 0, 0};
-    for (int i = 0; i < LANES; i++) quarter[i % 4] += x[i];
-    return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+    Lanes lanes = {x};
+    quad sum = lanes.part[0];
+    for (int i = 1; i < LANES / 4; i++) sum += lanes.part[i];
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 INLINE float max_lanes(vec x) {
@@ -237,12 +247,13 @@ INLINE vec rank_some(const float *logits, int64_t n, vec *best, ivec *at, const 
         at[t] = (int32_t)t - (ivec){0};
     }
     for (int64_t j = 0; j < n; j++) {
-        vec x = load(logits + j * TILE);
+        vec x = load(logits + j * TILE), falling = x;
         vec index = (vec)((int32_t)j - (ivec){0});
         for (int64_t t = 0; t < m; t++) {
+            /* x itself is compared, not what it displaced: that one goes before its equals. */
             ivec better = (ivec)(x > best[t]);
-            vec top = max_vec(x, best[t]);
-            x = min_vec(best[t], x);
+            vec top = max_vec(falling, best[t]);
+            falling = min_vec(best[t], falling);
             best[t] = top;
             vec loser = choose(better, (vec)at[t], index);
             at[t] = (ivec)choose(better, index, (vec)at[t]);
@@ -256,6 +267,7 @@ INLINE vec rank_some(const float *logits, int64_t n, vec *best, ivec *at, const 
 
 typedef struct {
     int64_t row, head, d_head, width, n_features, n_keys, n_compressed, n_blocks;
+    int64_t pitch; /* between the selected blocks of a query in `chosen` */
     float scale, log2_scale;
     float *k, *v, *k_cmp, *v_cmp;     /* rows of `width`, zeros beyond the end */
     float *kt, *vt;                   /* [block][d][key of the block] */
@@ -274,15 +286,21 @@ INLINE float *element(const Tensor *t, const Pair *pair, int64_t feature) {
            feature * t->stride[2];
 }
 
+INLINE void copy_row(float *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) memcpy(to + i, from + i, 4 * sizeof(float));
+    for (; i < n; i++) to[i] = from[i];
+}
+
 static void pack_rows(const Tensor *t, const Pair *pair, int64_t n, float *rows) {
     for (int64_t i = 0; i < n; i++)
-        memcpy(rows + i * pair->width, element(t, pair, i), sizeof(float) * pair->d_head);
+        copy_row(rows + i * pair->width, element(t, pair, i), pair->d_head);
 }
 
 static void unpack_rows(const float *rows, const Pair *pair, int64_t from, int64_t n,
                         const Tensor *t) {
     for (int64_t i = 0; i < n; i++)
-        memcpy(element(t, pair, from + i), rows + i * pair->width, sizeof(float) * pair->d_head);
+        copy_row(element(t, pair, from + i), rows + i * pair->width, pair->d_head);
 }
 
 static void transpose_blocks(const float *rows, const Pair *pair, int64_t block_size, float *out) {
@@ -298,7 +316,7 @@ static void load_tile(const Tensor *t, const Pair *pair, int64_t from, int64_t n
                       float *columns) {
     memset(rows, 0, sizeof(float) * TILE * pair->width);
     for (int64_t i = 0; i < n; i++)
-        memcpy(rows + i * pair->width, element(t, pair, from + i), sizeof(float) * pair->d_head);
+        copy_row(rows + i * pair->width, element(t, pair, from + i), pair->d_head);
     for (int64_t d = 0; d < pair->d_head; d++)
         for (int i = 0; i < TILE; i++) columns[d * TILE + i] = rows[i * pair->width + d];
 }
@@ -334,30 +352,46 @@ INLINE vec exponentials(float *logits, int64_t n, vec largest, float log2_scale)
     return total;
 }
 
+/* Blocks with the largest scores for LANES queries; returns the largest score. */
+static vec rank(const Problem *problem, Pair *pair, const float *scores, int64_t n, int u) {
+    int64_t m = problem->n_selected;
+    vec top = m == 1   ? rank_some(scores, n, pair->best, pair->best_at, 1)
+              : m == 2 ? rank_some(scores, n, pair->best, pair->best_at, 2)
+              : m == 3 ? rank_some(scores, n, pair->best, pair->best_at, 3)
+                       : rank_some(scores, n, pair->best, pair->best_at, m);
+    for (int i = 0; i < LANES; i++)
+        for (int64_t t = 0; t < m; t++) pair->selected[(u + i) * m + t] = pair->best_at[t][i];
+    return top;
+}
+
+/* Mass of the compressed blocks that each selection block overlaps, in proportion. */
+static void share_mass(const Problem *problem, const float *p, int64_t n_blocks, float *scores) {
+    const int32_t *overlap = problem->overlap;
+    const float *share = problem->share;
+    for (int64_t j = 0; j < n_blocks; j++) {
+        vec sum = {0};
+        for (int64_t i = 0; i < problem->n_slots; i++)
+            sum += *share++ * load(p + *overlap++ * TILE);
+        store(scores + j * TILE, sum);
+    }
+}
+
 static void forward_compressed(const Problem *problem, Pair *pair, float *largest, float *inverse) {
-    int64_t n = pair->n_compressed, m = problem->n_selected;
+    int64_t n = pair->n_compressed;
     score(pair->qt, pair->k_cmp, n, pair->d_head, pair->width, pair->logits, 2);
     for (int u = 0; u < TILE; u += LANES) {
         float *logits = pair->logits + u;
-        vec top;
-        if (!problem->rank_here) {
-            top = load(logits);
+        vec top = load(logits);
+        if (!problem->n_slots)
+            top = rank(problem, pair, logits, n, u);
+        else
             for (int64_t j = 1; j < n; j++) top = max_vec(load(logits + j * TILE), top);
-        } else if (m == 1) {
-            top = rank_some(logits, n, pair->best, pair->best_at, 1);
-        } else if (m == 2) {
-            top = rank_some(logits, n, pair->best, pair->best_at, 2);
-        } else if (m == 3) {
-            top = rank_some(logits, n, pair->best, pair->best_at, 3);
-        } else {
-            top = rank_some(logits, n, pair->best, pair->best_at, m);
-        }
-        if (problem->rank_here)
-            for (int i = 0; i < LANES; i++)
-                for (int64_t t = 0; t < m; t++)
-                    pair->selected[(u + i) * m + t] = pair->best_at[t][i];
         store(largest + u, top);
         store(inverse + u, 1.0f / exponentials(logits, n, top, pair->log2_scale));
+        if (problem->n_slots) {
+            share_mass(problem, logits, pair->n_blocks, pair->dp + u);
+            rank(problem, pair, pair->dp + u, pair->n_blocks, u);
+        }
     }
 }
 
@@ -389,72 +423,127 @@ static void forward_window(const Problem *problem, Pair *pair, int64_t from, flo
     }
 }
 
-/* Products of one query with the keys of its blocks, side by side; returns how many. */
-INLINE int64_t score_chosen(const Problem *problem, const Pair *pair, const float *x,
-                            const float *columns, const int32_t *selected, float *to) {
-    int64_t size = problem->block_size, d_head = pair->d_head, n = 0;
-    for (int64_t t = 0; t < problem->n_selected; t++) {
-        const float *block = columns + selected[t] * d_head * size;
-        for (int64_t i = 0; i < size; i += 2 * LANES) {
-            vec low = {0}, high = {0};
-            for (int64_t d = 0; d < d_head; d++) {
-                low += x[d] * load(block + d * size + i);
-                high += x[d] * load(block + d * size + i + LANES);
-            }
-            store(to + n + i, low);
-            store(to + n + i + LANES, high);
-        }
-        /* Lanes past the block hold garbage that the next block overwrites. */
-        int64_t left = pair->n_features - selected[t] * size;
-        n += left < size ? left : size;
-    }
-    return n;
+/* The selected branch, one query at a time. The functions are inlined into one copy for any shape
+ * and one for the paper's: blocks of 10, 3 of them, none partial; constants there unroll them. */
+typedef struct {
+    int64_t size, n_selected, n_features;
+    int64_t pitch;     /* between blocks in `chosen` */
+    int64_t none_partial;
+} Shape;
+
+INLINE int64_t members(Shape shape, int64_t block) {
+    int64_t left = shape.n_features - block * shape.size;
+    return shape.none_partial || left >= shape.size ? shape.size : left;
 }
 
-INLINE vec mask_tail(vec x, int64_t done, int64_t n, vec filler) {
-    return choose((ivec)(lane_numbers() < (int32_t)(n - done)), x, filler);
+INLINE vec mask_tail(vec x, int64_t n_valid, vec filler) {
+    return n_valid >= LANES ? x : choose((ivec)(lane_numbers() < (int32_t)n_valid), x, filler);
+}
+
+/* Products of a query with the keys of some of its blocks. */
+INLINE void score_blocks(Shape shape, const float *x, const float *columns,
+                         const int32_t *selected, int64_t d_head, float *to, const int n_blocks) {
+    for (int64_t i = 0; i < shape.size; i += TILE) {
+        vec low[3] = {{0}}, high[3] = {{0}};
+        const float *column[3];
+        for (int t = 0; t < n_blocks; t++)
+            column[t] = columns + selected[t] * d_head * shape.size + i;
+        for (int64_t d = 0; d < d_head; d++)
+            for (int t = 0; t < n_blocks; t++) {
+                low[t] += x[d] * load(column[t] + d * shape.size);
+                high[t] += x[d] * load(column[t] + d * shape.size + LANES);
+            }
+        for (int t = 0; t < n_blocks; t++) {
+            store(to + t * shape.pitch + i, low[t]);
+            store(to + t * shape.pitch + i + LANES, high[t]);
+        }
+    }
+}
+
+INLINE void score_chosen(Shape shape, const float *x, const float *columns,
+                         const int32_t *selected, int64_t d_head, float *to) {
+    int64_t t = 0;
+    for (; t + 3 <= shape.n_selected; t += 3)
+        score_blocks(shape, x, columns, selected + t, d_head, to + t * shape.pitch, 3);
+    for (; t < shape.n_selected; t++)
+        score_blocks(shape, x, columns, selected + t, d_head, to + t * shape.pitch, 1);
+}
+
+/* p = 2 ** (log2_scale * (logit - largest)) in place. */
+INLINE void exponentials_chosen(Shape shape, const int32_t *selected, float *p, float largest,
+                                float log2_scale) {
+    vec shift = splat(-largest * log2_scale);
+    for (int64_t t = 0; t < shape.n_selected; t++, p += shape.pitch)
+        for (int64_t i = 0; i < members(shape, selected[t]); i += LANES)
+            store(p + i, exp2_vec(load(p + i) * log2_scale + shift));
+}
+
+INLINE void mix_chosen(Shape shape, const Pair *pair, const int32_t *selected, const float *p,
+                       float weight, int64_t part, float *out, const int n_vecs) {
+    int64_t width = pair->width;
+    vec even[2] = {{0}}, odd[2] = {{0}};
+    for (int64_t t = 0; t < shape.n_selected; t++, p += shape.pitch) {
+        const float *row = pair->v + selected[t] * shape.size * width + part;
+        int64_t n = members(shape, selected[t]), i = 0;
+        for (; i + 2 <= n; i += 2, row += 2 * width)
+            for (int u = 0; u < n_vecs; u++) {
+                even[u] += p[i] * load(row + u * LANES);
+                odd[u] += p[i + 1] * load(row + width + u * LANES);
+            }
+        if (i < n)
+            for (int u = 0; u < n_vecs; u++) even[u] += p[i] * load(row + u * LANES);
+    }
+    for (int u = 0; u < n_vecs; u++, out += LANES)
+        store(out + part, load(out + part) + weight * (even[u] + odd[u]));
+}
+
+INLINE void forward_chosen(Shape shape, Pair *pair, const int32_t *selected, const float *q,
+                           float *out, float gate, float *largest, float *inverse) {
+    float *chosen = pair->chosen;
+    score_chosen(shape, q, pair->kt, selected, pair->d_head, chosen);
+    vec lowest = splat(-__builtin_inff()), top = lowest, total = {0};
+    for (int64_t t = 0; t < shape.n_selected; t++) {
+        int64_t n = members(shape, selected[t]);
+        for (int64_t i = 0; i < n; i += LANES)
+            top = max_vec(mask_tail(load(chosen + t * shape.pitch + i), n - i, lowest), top);
+    }
+    *largest = max_lanes(top);
+    exponentials_chosen(shape, selected, chosen, *largest, pair->log2_scale);
+    for (int64_t t = 0; t < shape.n_selected; t++) {
+        int64_t n = members(shape, selected[t]);
+        for (int64_t i = 0; i < n; i += LANES)
+            total += mask_tail(load(chosen + t * shape.pitch + i), n - i, (vec){0});
+    }
+    *inverse = 1.0f / sum_lanes(total);
+
+    int64_t part = 0;
+    for (; part + TILE <= pair->width; part += TILE)
+        mix_chosen(shape, pair, selected, chosen, gate * *inverse, part, out, 2);
+    if (part < pair->width)
+        mix_chosen(shape, pair, selected, chosen, gate * *inverse, part, out, 1);
+}
+
+INLINE int is_common(const Problem *problem, const int32_t *selected) {
+    if (problem->block_size != 10 || problem->n_selected != 3) return 0;
+    int64_t n_full = problem->n_features / 10;
+    return selected[0] < n_full && selected[1] < n_full && selected[2] < n_full;
+}
+
+static const Shape COMMON = {10, 3, 0, (10 + TILE - 1) / TILE * TILE, 1};
+
+INLINE Shape shape_of(const Problem *problem, const Pair *pair) {
+    return (Shape){problem->block_size, problem->n_selected, problem->n_features, pair->pitch, 0};
 }
 
 static void forward_selected(const Problem *problem, Pair *pair, int64_t query, float gate,
                              float *largest, float *inverse) {
     const int32_t *selected = pair->selected + query * problem->n_selected;
-    int64_t size = problem->block_size, width = pair->width;
-    float *p = pair->chosen, *out = pair->out + query * width;
-    int64_t n = score_chosen(problem, pair, pair->q + query * width, pair->kt, selected, p);
-
-    vec top = splat(-__builtin_inff()), total = {0};
-    for (int64_t j = 0; j < n; j += LANES) {
-        vec x = mask_tail(load(p + j), j, n, splat(-__builtin_inff()));
-        store(p + j, x);
-        top = max_vec(x, top);
-    }
-    *largest = max_lanes(top);
-    vec shift = splat(-*largest * pair->log2_scale);
-    for (int64_t j = 0; j < n; j += LANES) {
-        vec x = exp2_vec(load(p + j) * pair->log2_scale + shift);
-        x = mask_tail(x, j, n, (vec){0});
-        store(p + j, x);
-        total += x;
-    }
-    *inverse = 1.0f / sum_lanes(total);
-
-    float weight = gate * *inverse;
-    for (int64_t part = 0; part < width; part += LANES) {
-        vec even = {0}, odd = {0};
-        int64_t done = 0;
-        for (int64_t t = 0; t < problem->n_selected; t++) {
-            int64_t left = pair->n_features - selected[t] * size, i = 0;
-            const float *row = pair->v + selected[t] * size * width + part;
-            left = left < size ? left : size;
-            for (; i + 2 <= left; i += 2) {
-                even += p[done + i] * load(row + i * width);
-                odd += p[done + i + 1] * load(row + (i + 1) * width);
-            }
-            if (i < left) even += p[done + i] * load(row + i * width);
-            done += left;
-        }
-        store(out + part, load(out + part) + weight * (even + odd));
-    }
+    const float *q = pair->q + query * pair->width;
+    float *out = pair->out + query * pair->width;
+    if (is_common(problem, selected))
+        forward_chosen(COMMON, pair, selected, q, out, gate, largest, inverse);
+    else
+        forward_chosen(shape_of(problem, pair), pair, selected, q, out, gate, largest, inverse);
 }
 
 static void load_gates(const Problem *problem, const Pair *pair, int64_t from, int64_t n,
@@ -482,10 +571,7 @@ static void forward_tile(const Problem *problem, Pair *pair, int64_t from) {
     for (int i = 0; i < TILE; i++) weight[i] = gates[COMPRESSED][i] * inverse[COMPRESSED][i];
     mix(pair->logits, pair->v_cmp, pair->n_compressed, pair->width, weight, pair->out, 0,
         pair->n_compressed + TILE);
-    if (problem->rank_here)
-        memcpy(selected, pair->selected, sizeof(int32_t) * n * m);
-    else
-        memcpy(pair->selected, selected, sizeof(int32_t) * n * m);
+    memcpy(selected, pair->selected, sizeof(int32_t) * n * m);
 
     forward_window(problem, pair, from, largest[WINDOW], inverse[WINDOW], &strip);
     for (int i = 0; i < TILE; i++) weight[i] = gates[WINDOW][i] * inverse[WINDOW][i];
@@ -567,51 +653,69 @@ static void backward_window(const Problem *problem, Pair *pair, int64_t from, co
            problem->window_size);
 }
 
-static float backward_selected(const Problem *problem, Pair *pair, int64_t query, float gate,
-                               float largest, float inverse) {
-    const int32_t *selected = pair->selected + query * problem->n_selected;
-    int64_t size = problem->block_size, width = pair->width;
-    const float *q = pair->q + query * width, *dout = pair->dout + query * width;
-    float *p = pair->chosen, *dp = pair->chosen_dp, *dq = pair->dq + query * width;
-    int64_t n = score_chosen(problem, pair, q, pair->kt, selected, p);
-    score_chosen(problem, pair, dout, pair->vt, selected, dp);
+/* dq += sum_j dp_j k_j, dk_j += dp_j q, dv_j += p_j dout for the selected keys j of one query. */
+INLINE void update_chosen(Shape shape, const Pair *pair, const int32_t *selected, const float *q,
+                          const float *dout, float *dq, int64_t part, const int n_vecs) {
+    const float *p = pair->chosen, *dp = pair->chosen_dp;
+    int64_t width = pair->width;
+    vec q_row[2], dout_row[2], sum[2] = {{0}}, other[2] = {{0}};
+    for (int u = 0; u < n_vecs; u++) {
+        q_row[u] = load(q + part + u * LANES);
+        dout_row[u] = load(dout + part + u * LANES);
+    }
+    for (int64_t t = 0; t < shape.n_selected; t++, p += shape.pitch, dp += shape.pitch) {
+        int64_t n = members(shape, selected[t]);
+        int64_t first = selected[t] * shape.size * width + part;
+        const float *k = pair->k + first;
+        float *dk = pair->dk + first, *dv = pair->dv + first;
+        for (int64_t i = 0; i < n; i++, k += width, dk += width, dv += width)
+            for (int u = 0; u < n_vecs; u++) {
+                vec next = other[u] + dp[i] * load(k + u * LANES);
+                other[u] = sum[u]; /* two chains of sums hide the latency of the addition */
+                sum[u] = next;
+                store(dk + u * LANES, load(dk + u * LANES) + dp[i] * q_row[u]);
+                store(dv + u * LANES, load(dv + u * LANES) + p[i] * dout_row[u]);
+            }
+    }
+    for (int u = 0; u < n_vecs; u++, dq += LANES)
+        store(dq + part, load(dq + part) + (sum[u] + other[u]));
+}
 
-    vec shift = splat(-largest * pair->log2_scale), sum = {0};
-    for (int64_t j = 0; j < n; j += LANES) {
-        vec x = exp2_vec(load(p + j) * pair->log2_scale + shift);
-        x = mask_tail(x, j, n, (vec){0});
-        store(p + j, x);
-        sum += x * mask_tail(load(dp + j), j, n, (vec){0});
+INLINE float backward_chosen(Shape shape, Pair *pair, const int32_t *selected, const float *q,
+                             const float *dout, float *dq, float gate, float largest,
+                             float inverse) {
+    float *p = pair->chosen, *dp = pair->chosen_dp;
+    score_chosen(shape, q, pair->kt, selected, pair->d_head, p);
+    score_chosen(shape, dout, pair->vt, selected, pair->d_head, dp);
+    exponentials_chosen(shape, selected, p, largest, pair->log2_scale);
+    vec sum = {0};
+    for (int64_t t = 0; t < shape.n_selected; t++) {
+        int64_t n = members(shape, selected[t]);
+        for (int64_t i = t * shape.pitch; n > 0; i += LANES, n -= LANES)
+            sum += mask_tail(load(p + i) * load(dp + i), n, (vec){0});
     }
     float delta = sum_lanes(sum) * inverse;
     float value_weight = gate * inverse, key_weight = value_weight * pair->scale;
-    for (int64_t j = 0; j < n; j += LANES) {
-        vec x = load(p + j);
-        store(dp + j, x * (load(dp + j) - delta) * key_weight);
-        store(p + j, x * value_weight);
+    for (int64_t j = 0; j < shape.n_selected * shape.pitch; j += LANES) {
+        store(dp + j, load(p + j) * (load(dp + j) - delta) * key_weight);
+        store(p + j, load(p + j) * value_weight);
     }
-    for (int64_t part = 0; part < width; part += LANES) {
-        vec query_row = load(q + part), dout_row = load(dout + part), even = {0}, odd = {0};
-        int64_t done = 0;
-        for (int64_t t = 0; t < problem->n_selected; t++) {
-            int64_t left = pair->n_features - selected[t] * size;
-            int64_t at = selected[t] * size * width + part;
-            left = left < size ? left : size;
-            for (int64_t i = 0; i < left; i++, at += width) {
-                vec dk = load(pair->dk + at) + dp[done + i] * query_row;
-                vec dv = load(pair->dv + at) + p[done + i] * dout_row;
-                vec step = dp[done + i] * load(pair->k + at);
-                store(pair->dk + at, dk);
-                store(pair->dv + at, dv);
-                vec next = odd + step;
-                odd = even;
-                even = next;
-            }
-            done += left;
-        }
-        store(dq + part, load(dq + part) + (even + odd));
-    }
+    int64_t part = 0;
+    for (; part + TILE <= pair->width; part += TILE)
+        update_chosen(shape, pair, selected, q, dout, dq, part, 2);
+    if (part < pair->width) update_chosen(shape, pair, selected, q, dout, dq, part, 1);
     return delta;
+}
+
+static float backward_selected(const Problem *problem, Pair *pair, int64_t query, float gate,
+                               float largest, float inverse) {
+    const int32_t *selected = pair->selected + query * problem->n_selected;
+    const float *q = pair->q + query * pair->width, *dout = pair->dout + query * pair->width;
+    float *dq = pair->dq + query * pair->width;
+    if (is_common(problem, selected))
+        return backward_chosen(COMMON, pair, selected, q, dout, dq, gate, largest, inverse);
+    return backward_chosen(shape_of(problem, pair), pair, selected, q, dout, dq, gate, largest,
+                           inverse);
 }
 
 static void backward_tile(const Problem *problem, Pair *pair, int64_t from) {
@@ -701,7 +805,8 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     int64_t strip = 2 * problem->window_size + TILE;
     strip = strip < problem->n_features ? strip : problem->n_features;
     int64_t n_logits = strip > problem->n_compressed ? strip : problem->n_compressed;
-    int64_t chosen = m * size + size + 4 * LANES;
+    n_logits = n_logits > n_blocks ? n_logits : n_blocks;
+    int64_t pitch = (size + TILE - 1) / TILE * TILE;
 
     pair->d_head = d_head;
     pair->width = width;
@@ -709,6 +814,7 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     pair->n_keys = n_blocks * size;
     pair->n_compressed = problem->n_compressed;
     pair->n_blocks = n_blocks;
+    pair->pitch = pitch;
     pair->scale = 1.0f / __builtin_sqrtf((float)d_head);
     pair->log2_scale = pair->scale * 1.44269504f;
     pair->k = take(base, &used, rows);
@@ -729,8 +835,8 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     pair->doutt = take(base, &used, TILE * d_head);
     pair->logits = take(base, &used, (n_logits + 8) * TILE);
     pair->dp = take(base, &used, (n_logits + 8) * TILE);
-    pair->chosen = take(base, &used, chosen);
-    pair->chosen_dp = take(base, &used, chosen);
+    pair->chosen = take(base, &used, m * pitch);
+    pair->chosen_dp = take(base, &used, m * pitch);
     pair->best = take(base, &used, m * LANES);
     pair->best_at = take(base, &used, m * LANES);
     pair->selected = take(base, &used, m * TILE);

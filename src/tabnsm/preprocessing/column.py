@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -13,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
+from tabnsm.preprocessing.objects import from_objects, nested_error
 
 Storage = Literal["number", "string", "categorical", "temporal", "empty"]
 
@@ -274,7 +272,7 @@ def _numbers_to_float(data: Any) -> NDArray[np.float64]:
 def _is_string(kind: Any) -> bool:
     import pyarrow.types as pt
 
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view")
 
 
 def _one_chunk(data: Any) -> Any:
@@ -299,87 +297,13 @@ def _settle_type(name: str, data: Any) -> Any:
         return _settle_type(name, pc.run_end_decode(_one_chunk(data)))
     if pt.is_dictionary(kind):
         if pt.is_nested(kind.value_type):
-            raise _nested(name, kind)
+            raise nested_error(name, kind)
         return data
     if pt.is_nested(kind):
-        raise _nested(name, kind)
+        raise nested_error(name, kind)
     if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind):
         return from_objects(name, data.to_pylist())
     known = pt.is_primitive(kind) or pt.is_null(kind) or pt.is_decimal(kind) or _is_string(kind)
     if not known or pt.is_interval(kind):
         return pa.array([None if v is None else str(v) for v in data.to_pylist()])
     return data
-
-
-def from_objects(name: str, values: Any) -> Any:
-    """Arrow data from Python objects: one type where they share one, else their strings.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column, for messages.
-    values : sequence of object
-        Values as Python objects.
-
-    Returns
-    -------
-    pyarrow.Array
-        Numbers, dates, durations or strings.
-
-    Raises
-    ------
-    TypeError
-        If a value is nested, such as a dict or a list.
-    """
-    import pyarrow as pa
-    import pyarrow.types as pt
-
-    try:
-        data = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        data = None
-    if data is not None and not (pt.is_nested(data.type) or pt.is_binary(data.type)):
-        return data
-    cleaned = [None if _is_missing(value) else value for value in values]
-    present = [value for value in cleaned if value is not None]
-    for value in present:
-        if isinstance(value, (dict, list, tuple, set, frozenset, np.ndarray)):
-            raise _nested(name, value)
-        if isinstance(value, (complex, np.complexfloating)):
-            raise InvalidDataError(f"Complex data not supported, column {name!r} has {value!r}.")
-    if all(isinstance(value, (numbers.Number, np.bool_)) for value in present):
-        return pa.array([np.nan if value is None else float(value) for value in cleaned])
-    if all(isinstance(value, datetime.date) for value in present):
-        stamps = [None if value is None else _as_utc(value) for value in cleaned]
-        return pa.array(stamps, type=pa.timestamp("us"))
-    return pa.array([None if value is None else _write(value) for value in cleaned])
-
-
-def _as_utc(value: datetime.date) -> datetime.datetime:
-    if not isinstance(value, datetime.datetime):
-        return datetime.datetime(value.year, value.month, value.day)
-    if value.tzinfo is None:
-        return value
-    return value.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _write(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, (float, np.floating, decimal.Decimal)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def _is_missing(value: object) -> bool:
-    # pandas.NA and NaT compare neither equal nor unequal to themselves as plain booleans.
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating, decimal.Decimal)) and value != value
-
-
-def _nested(name: str, value: object) -> TypeError:
-    return TypeError(
-        f"Column {name!r} holds nested values: a cell argument must be a string or a number, "
-        f"got {value!r}. Flatten it into columns of their own, or drop it."
-    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tabnsm.errors import InvalidOptionError
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing.text import TextEncoder
+    from tabnsm.preprocessing.text_encoder import TextEncoder
 
 COLUMN_KINDS = ("numeric", "category", "text", "date", "drop")
 DATE_ENCODINGS = ("calendar", "text")

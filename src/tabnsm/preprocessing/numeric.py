@@ -132,9 +132,7 @@ class Standardizer:
         where = columns if isinstance(columns, slice) else np.asarray(columns, dtype=np.int64)
         return Standardizer(*(getattr(self, field.name)[where] for field in fields(self)))
 
-    def apply(
-        self, matrix: Floats, out: NDArray[np.float32], *, clip: bool
-    ) -> NDArray[np.int64]:
+    def apply(self, matrix: Floats, out: NDArray[np.float32], *, clip: bool) -> NDArray[np.int64]:
         """Standardise a matrix.
 
         Missing values become 0, the mean. With `clip`, values are limited to the fit range

@@ -51,6 +51,10 @@ class ColumnRow:
             One string per heading.
         """
         missing = f"{self.missing:.1%}" if self.missing else "0"
+        if 0 < self.missing < 0.0005:
+            missing = "<0.1%"
+        elif 0.9995 <= self.missing < 1:
+            missing = ">99.9%"
         distinct = f"{self.distinct:,}"
         return (self.name, self.kind, str(self.n_features), missing, distinct, self.note)
 

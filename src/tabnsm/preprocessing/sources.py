@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.preprocessing.column import from_objects
+from tabnsm.preprocessing.objects import from_objects
 
 _NUMBER_KINDS = "iufb"
 
@@ -148,11 +148,13 @@ class PolarsSource:
         """Several number columns as one float matrix, NaN where missing."""
         import polars as pl
 
-        names = self._frame.columns
-        block = self._frame.select([names[position] for position in positions])
-        if any(dtype != pl.Float64 for dtype in block.dtypes):
-            block = block.cast(pl.Float64)
-        return np.asarray(block.to_numpy())
+        block = self._frame
+        if list(positions) != list(range(self.n_columns)):
+            names = self._frame.columns
+            block = block.select([names[position] for position in positions])
+        # Casting every column would cost more than all else for a single row.
+        block = block.with_columns(pl.col(pl.Boolean).cast(pl.Float64))
+        return np.asarray(block.to_numpy(), dtype=np.float64)
 
     def arrow(self, position: int, name: str) -> Any:
         """One column as arrow data."""

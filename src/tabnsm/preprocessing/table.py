@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
-from tabnsm.preprocessing.categorical import encode_categories
 from tabnsm.preprocessing.config import EncoderConfig
-from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts, read_dates
+from tabnsm.preprocessing.dense import STANDARDIZED_KINDS, DenseBlock, number_blocks
 from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
-from tabnsm.preprocessing.numeric import Standardizer, is_missing
+from tabnsm.preprocessing.numeric import Standardizer
 from tabnsm.preprocessing.report import ColumnReport
-from tabnsm.preprocessing.schema import ColumnFitter, ColumnSpec, FittedColumn, standard_codes
+from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
-from tabnsm.preprocessing.text import TextBlock, TextEncoder
-
-# Numbers go through float64 a few columns at a time, so that no second table is ever built.
-_BLOCK_CELLS = 1_000_000
-_STATE_VERSION = 1
+from tabnsm.preprocessing.text import TextBlock
+from tabnsm.preprocessing.text_encoder import TextEncoder
 
 
 class TableEncoder:
@@ -95,11 +92,15 @@ class TableEncoder:
         text = None
         if any(column.spec.kind == "text" for column in fitted):
             text = TextBlock.create(self.config)
-        self._settle(fitted, table.names, table.has_names, text)
-        dense, _ = self._encode_dense(table, range(table.n_columns))
+        self.specs = [column.spec for column in fitted]
+        statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
+        self._settle(statistics, table.has_names, text)
+        dense, _ = self._dense.encode(table, range(table.n_columns))
         if text is None:
             return EncodedTable(torch.from_numpy(dense))
-        embedded, index = text.fit_transform(self._text_columns(table, range(table.n_columns)), rows)
+        embedded, index = text.fit_transform(
+            self._text_columns(table, range(table.n_columns)), rows
+        )
         return EncodedTable(torch.from_numpy(dense), embedded, index)
 
     def transform(self, table: Table) -> EncodedTable:
@@ -123,7 +124,7 @@ class TableEncoder:
             If a column is missing, or holds words where it held numbers.
         """
         positions = self._positions_in(table)
-        dense, far = self._encode_dense(table, positions)
+        dense, far = self._dense.encode(table, positions)
         if far:
             _warn_far(far)
         if self._text is None:
@@ -151,13 +152,8 @@ class TableEncoder:
         tuple of dict
             Tensors and facts for :meth:`from_state`.
         """
-        tensors = {
-            "numeric": self._numeric.to_tensor(),
-            "date": self._date.to_tensor(),
-            "category": self._category.to_tensor(),
-        }
+        tensors = self._dense.to_state()
         meta: dict[str, Any] = {
-            "version": _STATE_VERSION,
             "config": self.config.to_dict(),
             "columns": [spec.to_dict() for spec in self.specs],
             "has_names": self._has_names,
@@ -211,11 +207,8 @@ class TableEncoder:
             }
             text = TextBlock.from_state(text_tensors, meta["text"], encoder.config)
         encoder.specs = [ColumnSpec.from_dict(entries) for entries in meta["columns"]]
-        names = [spec.name for spec in encoder.specs]
-        encoder._numeric = Standardizer.from_tensor(tensors["numeric"])
-        encoder._date = Standardizer.from_tensor(tensors["date"])
-        encoder._category = Standardizer.from_tensor(tensors["category"])
-        encoder._set_layout(names, meta["has_names"], text)
+        statistics = {kind: Standardizer.from_tensor(tensors[kind]) for kind in STANDARDIZED_KINDS}
+        encoder._settle(statistics, meta["has_names"], text)
         return encoder
 
     def _fit_columns(self, table: Table, rows: NDArray[np.int64] | None) -> list[FittedColumn]:
@@ -238,25 +231,22 @@ class TableEncoder:
         return fitted
 
     def _settle(
-        self, fitted: list[FittedColumn], names: list[str], has_names: bool, text: TextBlock | None
+        self, statistics: dict[str, Standardizer], has_names: bool, text: TextBlock | None
     ) -> None:
-        self.specs = [column.spec for column in fitted]
-        self._numeric = _stack(fitted, "numeric")
-        self._date = _stack(fitted, "date")
-        self._category = _stack(fitted, "category")
-        self._set_layout(names, has_names, text)
-
-    def _set_layout(self, names: list[str], has_names: bool, text: TextBlock | None) -> None:
-        self._names, self._has_names, self._text = list(names), has_names, text
-        self._layout = Layout.of(
-            self.specs,
-            d_text=0 if text is None else text.encoder.d_text,
-            embed_categories=self.config.category_encoding == "embedding",
+        """Derive from `specs` all that need not be saved."""
+        embed = self.config.category_encoding == "embedding"
+        d_text = 0 if text is None else text.encoder.d_text
+        layout = Layout.of(self.specs, d_text=d_text, embed_categories=embed)
+        self._dense = DenseBlock(
+            layout, **statistics, clip=self.config.clip_outliers, embed_categories=embed
         )
-        self.feature_names = self._layout.names
-        self.feature_columns = self._layout.columns
-        self.category_sizes = self._layout.category_sizes
-        self.n_features = len(self.feature_names)
+        self._text = text
+        self._names = [spec.name for spec in self.specs]
+        self._has_names = has_names
+        self.feature_names = layout.names
+        self.feature_columns = layout.columns
+        self.category_sizes = layout.category_sizes
+        self.n_features = len(layout.names)
 
     def _positions_in(self, table: Table) -> Sequence[int]:
         """Where each column of the fit is in a new table."""
@@ -281,87 +271,10 @@ class TableEncoder:
             )
         return [table.position(name) if name in known else -1 for name in self._names]
 
-    def _encode_dense(
-        self, table: Table, positions: Sequence[int]
-    ) -> tuple[NDArray[np.float32], dict[str, int]]:
-        """Everything but text, beside the number of far-off values per column."""
-        dense = np.empty((table.n_rows, self._layout.n_dense), dtype=np.float32)
-        far = self._write_numbers(table, positions, dense)
-        far.update(self._write_dates(table, positions, dense))
-        self._write_categories(table, positions, dense)
-        return dense, far
-
-    def _write_numbers(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
-    ) -> dict[str, int]:
-        layout, clip = self._layout, self.config.clip_outliers
-        far: dict[str, int] = {}
-        for block, matrix in _number_blocks(table, layout.numeric, positions):
-            with_value = [k for k, spec in enumerate(block) if spec.has_value]
-            targets = [layout.value_at[block[k].position] for k in with_value]
-            if targets:
-                values = matrix if len(targets) == len(block) else matrix[:, with_value]
-                written = np.empty(values.shape, dtype=np.float32)
-                counts = self._numeric.select(targets).apply(values, written, clip=clip)
-                first = targets[0]
-                if targets[-1] - first == len(targets) - 1:
-                    dense[:, first : targets[-1] + 1] = written
-                else:
-                    dense[:, targets] = written
-                for k in np.flatnonzero(counts):
-                    far[block[with_value[k]].name] = int(counts[k])
-            with_indicator = [k for k, spec in enumerate(block) if spec.has_indicator]
-            if with_indicator:
-                targets = [layout.indicator_at[block[k].position] for k in with_indicator]
-                dense[:, targets] = is_missing(matrix[:, with_indicator], clip=clip)
-        return far
-
-    def _write_dates(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
-    ) -> dict[str, int]:
-        far: dict[str, int] = {}
-        first = 0
-        for spec in self._layout.dates:
-            column = table.column(table.names[positions[spec.position]])
-            if column.storage == "empty":
-                micros = np.zeros(table.n_rows, dtype=np.int64)
-                missing = np.ones(table.n_rows, dtype=bool)
-            else:
-                micros, missing = read_dates(column, spec.date_format)
-            n_parts = len(spec.date_parts)
-            if n_parts:
-                kept = [DATE_PARTS.index(part) for part in spec.date_parts]
-                parts = date_parts(micros, missing, spec.date_origin)[:, kept]
-                start = self._layout.value_at[spec.position]
-                counts = self._date.select(slice(first, first + n_parts)).apply(
-                    parts, dense[:, start : start + n_parts], clip=self.config.clip_outliers
-                )
-                if counts.any():
-                    far[spec.name] = int(counts.max())
-                first += n_parts
-            if spec.has_indicator:
-                dense[:, self._layout.indicator_at[spec.position]] = missing
-        return far
-
-    def _write_categories(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
-    ) -> None:
-        embed = self.config.category_encoding == "embedding"
-        for k, spec in enumerate(self._layout.categories):
-            factor = table.column(table.names[positions[spec.position]]).to_factor()
-            target = self._layout.value_at[spec.position]
-            if embed:
-                codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
-                dense[:, target] = codes
-            else:
-                codes_as_numbers = standard_codes(factor, spec)[:, None]
-                out = dense[:, target : target + 1]
-                self._category.select([k]).apply(codes_as_numbers, out, clip=False)
-
     def _text_columns(self, table: Table, positions: Sequence[int]) -> list[Any]:
         return [
             table.column(table.names[positions[spec.position]]).to_factor()
-            for spec in self._layout.texts
+            for spec in self._dense.layout.texts
         ]
 
 
@@ -373,30 +286,13 @@ def _fit_all(fitter: ColumnFitter, table: Table) -> list[FittedColumn]:
         for position, (name, is_number) in enumerate(zip(table.names, table.is_number, strict=True))
         if is_number and kinds.get(name, "numeric") == "numeric"
     ]
-    for block, matrix in _number_blocks(table, plain, range(table.n_columns)):
+    for block, matrix in number_blocks(table, plain, range(table.n_columns)):
         for k, spec in enumerate(block):
             fitted[spec.position] = fitter.fit_number(spec.name, spec.position, matrix[:, k])
     for position, name in enumerate(table.names):
         if position not in fitted:
             fitted[position] = fitter.fit(table.column(name), position)
     return [fitted[position] for position in range(table.n_columns)]
-
-
-def _number_blocks(
-    table: Table, specs: Sequence[ColumnSpec], positions: Sequence[int]
-) -> Iterator[tuple[list[ColumnSpec], NDArray[np.float64]]]:
-    """Number columns a few at a time as float64; those stored otherwise one by one."""
-    is_number = table.is_number
-    plain = [spec for spec in specs if is_number[positions[spec.position]]]
-    width = max(1, _BLOCK_CELLS // table.n_rows)
-    for start in range(0, len(plain), width):
-        block = plain[start : start + width]
-        matrix = table.numbers([positions[spec.position] for spec in block])
-        yield block, np.asarray(matrix, dtype=np.float64)
-    for spec in specs:
-        if not is_number[positions[spec.position]]:
-            name = table.names[positions[spec.position]]
-            yield [spec], table.column(name).to_float()[:, None]
 
 
 def _stack(fitted: list[FittedColumn], kind: str) -> Standardizer:

@@ -166,6 +166,7 @@ def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
     """Find the library a table comes from without importing one that is not in use."""
     import narwhals as nw
 
+    X = nw.to_native(X, pass_through=True)
     if nw.dependencies.is_pandas_dataframe(X):
         return PandasSource(X), list(X.columns)
     if nw.dependencies.is_polars_dataframe(X):

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.preprocessing.column import Column, from_objects, parse_floats
+from tabnsm.preprocessing.column import Column, parse_floats
 from tabnsm.preprocessing.numeric import Standardizer
+from tabnsm.preprocessing.objects import from_objects
 
 
 def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

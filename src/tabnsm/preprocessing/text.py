@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,60 +16,11 @@ from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.preprocessing.column import Factor
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.text_cache import TextCache
+from tabnsm.preprocessing.text_encoder import TextEncoder, load_encoder
 
 # Strings that are looked up, encoded and stored at a time; what is done survives a crash.
 _BATCH = 1024
 _STATISTICS_ROWS = 16_384
-
-
-@runtime_checkable
-class TextEncoder(Protocol):
-    """What an encoder of strings must offer.
-
-    Attributes
-    ----------
-    name : str
-        How a saved model names it.
-    fingerprint : str
-        Changes whenever its output does; keys the cache and is checked when a model is loaded.
-    d_text : int
-        Length of an embedding.
-    """
-
-    name: str
-    fingerprint: str
-    d_text: int
-
-    def encode(self, texts: list[str]) -> NDArray[np.float32]:
-        """Embed strings: one float32 row of length `d_text` each."""
-
-    def count_truncated(self, texts: list[str]) -> int:
-        """Count the strings that are longer than the encoder reads."""
-
-
-def load_encoder(encoder: str | TextEncoder) -> TextEncoder:
-    """The encoder that an option asks for.
-
-    Parameters
-    ----------
-    encoder : str or TextEncoder
-        "minilm", a local path, the name of a model on this machine, or an encoder.
-
-    Returns
-    -------
-    TextEncoder
-        Ready to embed strings.
-    """
-    if isinstance(encoder, str):
-        from tabnsm.preprocessing.sentence import SentenceEncoder
-
-        return SentenceEncoder.load(encoder)
-    if isinstance(encoder, TextEncoder):
-        return encoder
-    raise InvalidOptionError(
-        "text_encoder must be a string or have name, fingerprint, d_text, encode and "
-        f"count_truncated, got {type(encoder).__name__}."
-    )
 
 
 def join_texts(factors: Sequence[Factor]) -> tuple[list[str], NDArray[np.int64]]:
@@ -101,9 +52,7 @@ def join_texts(factors: Sequence[Factor]) -> tuple[list[str], NDArray[np.int64]]
         key = key * (len(factor.values) + 1) + factor.codes + 1
         key = np.unique(key, return_inverse=True)[1].reshape(-1)
     first_row = np.unique(key, return_index=True)[1]
-    columns = [
-        _values_at([*factor.values, ""], factor.codes[first_row]) for factor in factors
-    ]
+    columns = [_values_at([*factor.values, ""], factor.codes[first_row]) for factor in factors]
     position_of: dict[str, int] = {}
     position = np.empty(len(first_row), dtype=np.int64)
     # Different combinations can join to one string; rows in order of first appearance.
@@ -329,4 +278,9 @@ def _progress(batches: list[NDArray[np.int64]], verbose: int) -> Iterator[NDArra
     from rich.console import Console
     from rich.progress import track
 
-    yield from track(batches, "Encoding text", console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    if console.is_terminal:
+        yield from track(batches, "Encoding text", console=console, transient=True)
+    else:
+        console.print(f"Encoding {sum(map(len, batches)):,} distinct texts", highlight=False)
+        yield from batches

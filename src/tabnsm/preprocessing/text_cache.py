@@ -6,32 +6,32 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidOptionError, TabNSMWarning
+from tabnsm.errors import TabNSMWarning
+from tabnsm.preprocessing.cache_file import (
+    CACHE_FILE,
+    cache_path,
+    connect,
+    file_bytes,
+    limit_bytes,
+    open_cache_file,
+    side_files,
+    used_bytes,
+)
 
-_FILE = "text.sqlite3"
-_DEFAULT_LIMIT_MB = 2048.0
-_BUSY_SECONDS = 30.0
 # Below SQLite's oldest limit on the variables of one statement.
 _KEYS_PER_QUERY = 500
 # Reading must not rewrite the file each time, so a use is noted once an hour.
 _USE_GRAIN = 3600
 _EVICT_TO = 0.9
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS embeddings
-    (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS embeddings_used ON embeddings (used);
-"""
 
 
 @dataclass(frozen=True)
@@ -56,26 +56,6 @@ class CacheInfo:
     limit_bytes: int
 
 
-def cache_path() -> Path:
-    """Place of the cache: `TABNSM_CACHE`, else the user's cache folder.
-
-    Returns
-    -------
-    Path
-        The file, which may not exist yet.
-    """
-    chosen = os.environ.get("TABNSM_CACHE")
-    if chosen:
-        return Path(chosen).expanduser() / _FILE
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tabnsm" / _FILE
-
-
 def cache_info() -> CacheInfo:
     """How much the cache holds.
 
@@ -86,11 +66,11 @@ def cache_info() -> CacheInfo:
     """
     path = cache_path()
     if not path.exists():
-        return CacheInfo(path, 0, 0, _limit_bytes())
+        return CacheInfo(path, 0, 0, limit_bytes())
     n_entries = 0
-    with contextlib.suppress(sqlite3.Error), _connect(path) as connection:
+    with contextlib.suppress(sqlite3.Error), connect(path) as connection:
         n_entries = int(connection.execute("SELECT count(*) FROM embeddings").fetchone()[0])
-    return CacheInfo(path, n_entries, _file_bytes(path), _limit_bytes())
+    return CacheInfo(path, n_entries, file_bytes(path), limit_bytes())
 
 
 def clear_cache() -> int:
@@ -105,13 +85,13 @@ def clear_cache() -> int:
     if not path.exists():
         return 0
     try:
-        with _connect(path) as connection:
+        with connect(path) as connection:
             removed = connection.execute("DELETE FROM embeddings").rowcount
             connection.commit()
             connection.execute("VACUUM")
             return int(removed)
     except sqlite3.DatabaseError:
-        for part in (path, *_side_files(path)):
+        for part in (path, *side_files(path)):
             part.unlink(missing_ok=True)
         return 0
 
@@ -131,7 +111,7 @@ class TextCache:
         self._prefix = hashlib.sha256(fingerprint.encode())
         self._d_text = d_text
         self._path = cache_path()
-        self._limit = _limit_bytes()
+        self._limit = limit_bytes()
         self._connection = self._open()
 
     def close(self) -> None:
@@ -147,9 +127,7 @@ class TextCache:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def get(
-        self, texts: Sequence[str], out: NDArray[np.float32]
-    ) -> NDArray[np.bool_]:
+    def get(self, texts: Sequence[str], out: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Look strings up.
 
         Parameters
@@ -235,12 +213,12 @@ class TextCache:
     def _evict(self) -> None:
         if self._connection is None:
             return
-        used_bytes = _used_bytes(self._connection)
-        if used_bytes <= self._limit:
+        size = used_bytes(self._connection)
+        if size <= self._limit:
             return
         with self._connection:
             count = self._connection.execute("SELECT count(*) FROM embeddings").fetchone()[0]
-            surplus = int(np.ceil(count * (1 - _EVICT_TO * self._limit / used_bytes)))
+            surplus = int(np.ceil(count * (1 - _EVICT_TO * self._limit / size)))
             self._connection.execute(
                 "DELETE FROM embeddings WHERE key IN "
                 "(SELECT key FROM embeddings ORDER BY used, rowid LIMIT ?)",
@@ -251,7 +229,7 @@ class TextCache:
     def _open(self) -> sqlite3.Connection | None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            return _open_checked(self._path)
+            return open_cache_file(self._path)
         except sqlite3.OperationalError as error:
             self._warn_unusable(error)
         except sqlite3.DatabaseError as error:
@@ -261,12 +239,12 @@ class TextCache:
         return None
 
     def _start_over(self, error: Exception) -> sqlite3.Connection | None:
-        aside = self._path.with_name(f"{_FILE}.damaged-{os.getpid()}-{time.time_ns()}")
+        aside = self._path.with_name(f"{CACHE_FILE}.damaged-{os.getpid()}-{time.time_ns()}")
         try:
             self._path.replace(aside)
-            for part in _side_files(self._path):
+            for part in side_files(self._path):
                 part.unlink(missing_ok=True)
-            connection = _open_checked(self._path)
+            connection = open_cache_file(self._path)
         except (OSError, sqlite3.DatabaseError) as second_error:
             self._warn_unusable(second_error)
             return None
@@ -292,57 +270,3 @@ class TextCache:
             TabNSMWarning,
             stacklevel=2,
         )
-
-
-@contextlib.contextmanager
-def _connect(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-def _open_checked(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS)
-    try:
-        # Freed pages can only be given back if this is set before the first table is made.
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.executescript(_SCHEMA)
-        connection.execute("SELECT key, used, value FROM embeddings LIMIT 1").fetchall()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    pages, free, size = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * size
-
-
-def _limit_bytes() -> int:
-    text = os.environ.get("TABNSM_CACHE_LIMIT_MB", "").strip()
-    try:
-        limit = float(text) if text else _DEFAULT_LIMIT_MB
-    except ValueError:
-        limit = -1.0
-    if not limit > 0:
-        raise InvalidOptionError(
-            f"TABNSM_CACHE_LIMIT_MB must be a number above 0, got {text!r}. Unset it for "
-            f"{_DEFAULT_LIMIT_MB:.0f} MB."
-        )
-    return int(limit * 2**20)
-
-
-def _side_files(path: Path) -> tuple[Path, Path]:
-    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
-
-
-def _file_bytes(path: Path) -> int:
-    return sum(part.stat().st_size for part in (path, *_side_files(path)) if part.exists())

@@ -107,7 +107,11 @@ class Trainer:
         self.target = torch.as_tensor(scaler.transform(data.train_target), dtype=torch.float32)
         self.bounds = (float(self.target.min()), float(self.target.max()))
         weight = data.train_weight
-        self.weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+        self.weight = None
+        if weight is not None:
+            # Mean 1 over all rows, not within a batch: then a step's expectation is the gradient
+            # of the weighted risk.
+            self.weight = torch.as_tensor(weight / weight.mean(), dtype=torch.float32)
         self.batch_size = config.resolved_batch_size(data.train.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
 
@@ -119,11 +123,13 @@ class Trainer:
         """
         past = state.history.epochs[-1].seconds if state.history.epochs else 0.0
         self.started = time.monotonic() - past
-        reason = "finished before" if self._is_over(state) else ""
+        reason = state.history.stop_reason
+        if reason.startswith("time_limit"):
+            reason = self._is_over(state)
         try:
             while not reason:
                 self.train_epoch(state)
-                reason = self._is_over(state)
+                state.history.stop_reason = reason = self._is_over(state)
                 if checkpoint is not None:
                     checkpoint.save(state)
                 if self.report is not None:
@@ -132,14 +138,13 @@ class Trainer:
             if not state.best_weights:
                 raise
             reason = "interrupted" if isinstance(stop, KeyboardInterrupt) else "diverged"
+            state.history.stop_reason = reason
             warnings.warn(
                 f"Training {_SAID[reason]} in epoch {len(state.history) + 1}; the model keeps "
                 f"the weights of epoch {state.history.best_epoch}, the best so far.",
                 TabNSMWarning,
                 stacklevel=2,
             )
-        if reason != "finished before":
-            state.history.stop_reason = reason
         state.model.load_state_dict(state.best_weights)
         state.model.eval()
         return state.history
@@ -147,7 +152,7 @@ class Trainer:
     def train_epoch(self, state: TrainingState) -> None:
         """One pass over rows drawn by RISE, then validation."""
         epoch = len(state.history) + 1
-        refreshed = state.sampler.needs_refresh(epoch)
+        refreshed = state.sampler.needs_refresh(len(state.history))
         if refreshed:
             state.sampler.refresh(self.row_losses(state.model))
         learning_rate = self.config.learning_rate * state.monitor.learning_rate_factor

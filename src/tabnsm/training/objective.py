@@ -87,7 +87,7 @@ class Objective:
     >>> prediction, target = torch.tensor([0.0, 3.0]), torch.tensor([1.0, 3.0])
     >>> objective.batch_loss(prediction, target)
     tensor(0.2500)
-    >>> objective.batch_loss(prediction, target, sample_weight=torch.tensor([3.0, 1.0]))
+    >>> objective.batch_loss(prediction, target, sample_weight=torch.tensor([1.5, 0.5]))
     tensor(0.3750)
     >>> objective.row_losses(prediction, target, bounds=(0.0, 3.0))
     tensor([0.5000, 0.0000])
@@ -99,13 +99,13 @@ class Objective:
     def batch_loss(
         self, prediction: Tensor, target: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
-        """Weighted mean over a batch, with the grid on the batch's own range.
+        """Mean of the weighted losses of a batch, with the grid on the batch's own range.
 
         Parameters
         ----------
         prediction, target : Tensor
         sample_weight : Tensor or None, default=None
-            Positive weights; None weighs all rows alike.
+            Positive weights, of mean 1 over all training rows; None weighs all rows alike.
         """
         losses = self._row_losses(prediction, target, bounds=None)
         if sample_weight is None:
@@ -115,8 +115,7 @@ class Objective:
                 f"sample_weight must have the shape of the target {tuple(losses.shape)}, "
                 f"got {tuple(sample_weight.shape)}."
             )
-        weight = sample_weight.to(losses.dtype)
-        return (weight * losses).sum() / weight.sum()
+        return (sample_weight.to(losses.dtype) * losses).mean()
 
     def row_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds) -> Tensor:
         """Unweighted loss of each row, with the grid on a fixed range.

@@ -17,8 +17,8 @@ def validation_mask(
     n_rows: int,
     fraction: float,
     generator: Generator,
-    groups: Any = None,
-    time: Any = None,
+    groups: np.ndarray | None = None,
+    time: np.ndarray | None = None,
 ) -> np.ndarray:
     """Choose about `fraction` of the rows for validation, at least one, never all.
 
@@ -29,10 +29,10 @@ def validation_mask(
         Between 0 and 1, both excluded.
     generator : torch.Generator
         Shuffles rows or groups.
-    groups : array-like of shape (n_rows,) or None
-        Rows of one group stay together.
-    time : array-like of shape (n_rows,) or None
-        The latest rows validate; equal times stay together.
+    groups : ndarray of shape (n_rows,) or None
+        Labels from `row_labels`; rows of one group stay together.
+    time : ndarray of shape (n_rows,) or None
+        Labels from `row_labels`; the latest rows validate, equal times stay together.
 
     Returns
     -------
@@ -41,7 +41,8 @@ def validation_mask(
 
     Examples
     --------
-    >>> validation_mask(4, 0.25, torch.Generator(), time=[3, 9, 1, 2])
+    >>> time = row_labels([3, 9, 1, 2], 4, "time")
+    >>> validation_mask(4, 0.25, torch.Generator(), time=time)
     array([False,  True, False, False])
     """
     if n_rows < MIN_ROWS:
@@ -51,36 +52,58 @@ def validation_mask(
         )
     wanted = max(1, round(fraction * n_rows))
     if groups is not None:
-        return _by_group(_labels(groups, n_rows, "validation_groups"), wanted, generator)
+        return _by_group(_ranks(groups, "validation_groups"), wanted, generator)
     if time is not None:
-        return _by_time(_labels(time, n_rows, "validation_time"), wanted)
+        return _by_time(_ranks(time, "validation_time"), wanted)
     mask = np.zeros(n_rows, dtype=bool)
     mask[torch.randperm(n_rows, generator=generator)[:wanted].numpy()] = True
     return mask
 
 
-def _labels(values: Any, n_rows: int, name: str) -> np.ndarray:
-    """Rank of each row's label among the distinct labels."""
+def row_labels(values: Any, n_rows: int, name: str) -> np.ndarray:
+    """Rank of each row's label among all distinct labels.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+        Anything that can be sorted, without missing values.
+    n_rows : int
+    name : str
+        For the error.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+
+    Examples
+    --------
+    >>> row_labels(["b", "a", "b"], 3, "validation_groups")
+    array([1, 0, 1])
+    """
     array = np.asarray(values)
     if array.shape != (n_rows,):
         raise InvalidDataError(
             f"{name} must have one value per row ({n_rows}), got shape {array.shape}."
         )
-    missing = array != array if array.dtype.kind in "fcmM" else np.equal(array, None)
-    if np.any(missing):
+    missing = np.array([value is None or value != value for value in array.tolist()])
+    if missing.any():
         raise InvalidDataError(
-            f"{name} must not have missing values, got {int(np.sum(missing))}. "
+            f"{name} must not have missing values, got {int(missing.sum())}. "
             "Fill them or drop these rows."
         )
     try:
-        distinct, ranks = np.unique(array, return_inverse=True)
+        return np.asarray(np.unique(array, return_inverse=True)[1])
     except TypeError as error:
         raise InvalidDataError(
             f"{name} must have values of one kind that can be sorted ({error})."
         ) from error
+
+
+def _ranks(labels: np.ndarray, name: str) -> np.ndarray:
+    distinct, ranks = np.unique(labels, return_inverse=True)
     if len(distinct) < 2:
         raise InvalidDataError(
-            f"{name} must have at least 2 distinct values, got only {distinct[0]!r}."
+            f"{name} must have at least 2 distinct values among the usable rows, got 1."
         )
     return np.asarray(ranks)
 

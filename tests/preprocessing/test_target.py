@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.exceptions import DataConversionWarning
+
+from tabnsm.errors import InvalidDataError
+from tabnsm.preprocessing import TargetScaler, check_target
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [1, 2.5, None],
+        (1, 2.5, None),
+        ["1", "2.5", None],
+        np.array([1, 2.5, np.nan], dtype=np.float32),
+        np.array([1, 2.5, None], dtype=object),
+        pd.Series([1, 2.5, None], index=[7, 8, 9]),
+        pd.Series(["1", "2.5", None]),
+        pd.Series([1, 2.5, None], dtype="Float64"),
+        pd.Series(["1", "2.5", None], dtype="category"),
+        pl.Series([1, 2.5, None], strict=False),
+        pa.array([1, 2.5, None]),
+        pa.chunked_array([[1.0], [2.5, None]]),
+    ],
+)
+def test_targets_of_every_library(y):
+    values, missing = check_target(y, 3)
+    np.testing.assert_array_equal(values, [1, 2.5, np.nan])
+    assert values.dtype == np.float64
+    assert missing.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed, but the target y is None"),
+        (["low", "high", "1"], r"must be numbers, got text such as 'low', 'high'. Convert it"),
+        (pd.to_datetime(["2020-01-01"] * 3), "got dates"),
+        ([None, None, np.nan], "must have values, got 3 missing"),
+        ([2, 2, None], "must vary, got 2 in all 2 rows"),
+        ([1, np.inf, 2], "must be finite, got 1 infinite value.*row 1"),
+        ([1, 2], r"got 2 value\(s\) for 3 row"),
+        (np.ones((3, 2)), r"y should be a 1d array, got an array of shape \(3, 2\)"),
+        ([[1, 2], [3, 4], [5, 6]], r"y should be a 1d array"),
+        (np.ones(3) * 1j, "Complex data not supported"),
+        (5, "y should be a 1d array"),
+    ],
+)
+def test_unusable_targets_are_refused(y, message):
+    with pytest.raises(InvalidDataError, match=message):
+        check_target(y, 3)
+
+
+def test_a_column_vector_is_raveled_with_a_warning():
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+        values, _ = check_target(np.array([[1.0], [2.0]]), 2)
+    assert values.shape == (2,)
+
+
+def test_sparse_targets_are_refused():
+    import scipy.sparse
+
+    with pytest.raises(TypeError, match="sparse"):
+        check_target(scipy.sparse.csr_array(np.eye(2)), 2)
+
+
+def test_weights_shift_mean_and_spread_like_repeated_rows():
+    y = np.array([1.0, 2.0, 4.0])
+    weighted = TargetScaler.fit(y, np.array([1.0, 0.0, 3.0]))
+    repeated = TargetScaler.fit(np.array([1.0, 4.0, 4.0, 4.0]))
+    assert weighted.mean == pytest.approx(repeated.mean)
+    assert weighted.scale == pytest.approx(repeated.scale)
+
+
+def test_a_constant_target_stays_finite():
+    scaler = TargetScaler.fit(np.full(4, 3.0))
+    assert scaler.transform(np.full(2, 3.0)).tolist() == [0, 0]
+    assert scaler.inverse(np.zeros(2)).tolist() == [3, 3]
+    assert TargetScaler.fit(np.full(4, 3.0), np.ones(4)).scale == 1.0
+
+
+@given(
+    arrays(np.float64, st.integers(1, 8), elements=st.floats(allow_nan=False, allow_infinity=False))
+)
+def test_any_finite_target_comes_back(y):
+    scaler = TargetScaler.fit(y)
+    standard = scaler.transform(y)
+    assert standard.dtype == np.float32
+    assert np.isfinite(standard).all()
+    # Half the width each time: the width of a range can itself exceed float64.
+    width = y.max() / 2 - y.min() / 2
+    assert (np.abs(scaler.inverse(standard) / 2 - y / 2) <= 1e-6 * width + 1e-9 * np.abs(y)).all()
+
+
+def test_state_is_json():
+    scaler = TargetScaler.fit(np.array([1e300, 0.1, 3.0]))
+    assert TargetScaler.from_state(json.loads(json.dumps(scaler.to_state()))) == scaler

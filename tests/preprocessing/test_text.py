@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabnsm.errors import ModelFileError, TabNSMWarning
+from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder, cache_info
+from tabnsm.preprocessing.column import Column
+from tabnsm.preprocessing.objects import from_objects
+from tabnsm.preprocessing.text import join_texts
+from tests.fakes import FakeTextEncoder
+
+WORDS = [f"word{'s' * (k % 5)} {k}" for k in range(12)]
+
+
+def make_table(rows: list[int]) -> Table:
+    frame = pd.DataFrame(
+        {"a": [WORDS[k] for k in rows], "n": np.arange(len(rows)), "b": [WORDS[-k] for k in rows]}
+    )
+    return Table.from_native(frame.astype({"a": object, "b": object}))
+
+
+def fit(encoder: FakeTextEncoder, rows: list[int], fit_rows=None, **options):
+    table_encoder = TableEncoder(EncoderConfig(text_encoder=encoder, **options))
+    return table_encoder, table_encoder.fit_transform(make_table(rows), fit_rows)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([None, "", "a", "b", "a b", "é"]), min_size=3, max_size=3),
+        min_size=1,
+    )
+)
+def test_rows_are_joined_with_one_space(rows):
+    factors = [
+        Column("c", from_objects("c", list(values))).to_factor()
+        for values in zip(*rows, strict=True)
+    ]
+    texts, index = join_texts(factors)
+    assert [texts[k] for k in index] == [" ".join(value or "" for value in row) for row in rows]
+    assert len(set(texts)) == len(texts)
+
+
+def test_many_distinct_columns_do_not_overflow_the_key():
+    values = [f"v{k}" for k in range(3000)]
+    factors = [Column("c", from_objects("c", values)).to_factor() for _ in range(9)]
+    texts, index = join_texts(factors)
+    assert len(texts) == 3000
+    assert index.tolist() == list(range(3000))
+
+
+def test_each_distinct_text_is_encoded_once_in_order_of_length():
+    encoder = FakeTextEncoder(5)
+    _, encoded = fit(encoder, [*range(12), 3, 3, 4])
+    assert encoded.text.shape == (12, 5)
+    assert encoded.text_index.shape == (15,)
+    assert encoded.text_index[12] == encoded.text_index[13] == encoded.text_index[3]
+    assert len(encoder.encoded) == 12
+    lengths = [len(text) for text in encoder.encoded]
+    assert lengths == sorted(lengths)
+
+
+def test_statistics_weigh_each_text_by_its_fit_rows():
+    fit_rows = np.array([0, 1, 2, 12, 13, *range(3, 12)])
+    _, encoded = fit(FakeTextEncoder(5), [*range(12), 3, 3, 4, 5], fit_rows)
+    features = encoded.gather(torch.from_numpy(fit_rows))[:, 1:].double()
+    torch.testing.assert_close(features.mean(0), torch.zeros(5).double(), atol=1e-6, rtol=0)
+    spread = features.std(0, correction=0)
+    torch.testing.assert_close(spread, torch.ones(5).double(), atol=1e-5, rtol=0)
+
+
+def test_one_text_for_all_rows_is_zero():
+    config = EncoderConfig(text_encoder=FakeTextEncoder(5), column_kinds={"a": "text"})
+    frame = pd.DataFrame({"a": ["same"] * 7})
+    encoded = TableEncoder(config).fit_transform(Table.from_native(frame))
+    assert encoded.text.abs().max() < 1e-6
+
+
+def test_cache_saves_work_and_changes_no_bit():
+    first, again = FakeTextEncoder(5), FakeTextEncoder(5)
+    _, before = fit(first, [*range(12)])
+    assert cache_info().n_entries == 12
+    encoder, after = fit(again, [*range(12)])
+    assert again.encoded == []
+    assert torch.equal(before.text, after.text)
+    encoder.transform(make_table([1, 2]))
+    assert again.encoded == []
+    other = FakeTextEncoder(5, name="other")
+    fit(other, [*range(12)])
+    assert len(other.encoded) == 12
+
+
+def test_the_cache_can_be_switched_off():
+    fit(FakeTextEncoder(5), [*range(12)], text_cache=False)
+    assert cache_info().n_entries == 0
+
+
+def test_truncated_texts_are_counted_and_reported():
+    with pytest.warns(TabNSMWarning, match=r"4 of 12 distinct texts are longer than the text"):
+        encoder, _ = fit(FakeTextEncoder(5, max_chars=18), [*range(12)])
+    note = next(row.note for row in encoder.describe() if row.name == "a")
+    assert note.startswith("4 of 12 texts are cut")
+
+
+def test_progress_is_shown_when_asked(capsys):
+    fit(FakeTextEncoder(5), [*range(12)], verbose=1)
+    assert capsys.readouterr().err == "Encoding 12 distinct texts\n"
+
+
+def test_another_encoder_is_refused_when_loading():
+    encoder, _ = fit(FakeTextEncoder(5), [*range(12)])
+    tensors, meta = encoder.to_state()
+    meta = json.loads(json.dumps(meta))
+    with pytest.raises(ModelFileError, match=r"must be the one the model was fitted with, 'fake'"):
+        TableEncoder.from_state(tensors, meta, text_encoder=FakeTextEncoder(5, name="other"))

@@ -1,0 +1,446 @@
+"""The estimator as its users meet it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.presets import PRESETS, Options, resolve_options
+
+
+def quick(**options: Any) -> TabNSMRegressor:
+    """Small and deterministic; enough for anything but accuracy."""
+    return TabNSMRegressor(
+        **({"max_epochs": 3, "d_token": 8, "head_width": 16, "random_state": 0} | options)
+    )
+
+
+@pytest.fixture(scope="module")
+def mixed() -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers with holes, categories, booleans, dates; no text."""
+    rng = np.random.default_rng(0)
+    n = 240
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(50, 10, n),
+            "rooms": rng.integers(1, 6, n),
+            "city": rng.choice(["Oslo", "Rome", "Lima"], n),
+            "new": rng.random(n) < 0.3,
+            "sold": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n), "D"),
+        }
+    )
+    frame.loc[::7, "size"] = np.nan
+    frame.loc[::11, "city"] = None
+    y = frame["size"].fillna(50) * 2 + 5 * frame["rooms"] + 10 * (frame["city"] == "Oslo")
+    return frame, (y + rng.normal(0, 1, n)).to_numpy()
+
+
+def test_learns_a_mixed_table_better_than_the_mean(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = TabNSMRegressor(random_state=0, max_epochs=40).fit(X[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > 0.8
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert model.n_features_in_ == 5
+    assert model.history_.best.validation_rmse == min(e.validation_rmse for e in model.history_)
+    kinds = {row.name: row.kind for row in model.describe_columns()}
+    assert kinds == {
+        "size": "numeric",
+        "rooms": "numeric",
+        "city": "category",
+        "new": "numeric",
+        "sold": "date",
+    }
+
+
+def test_every_table_library_gives_the_same_bits(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    tables = [X, pl.from_pandas(X), pa.Table.from_pandas(X, preserve_index=False)]
+    predictions = [quick().fit(table, y).predict(table) for table in tables]
+    for other in predictions[1:]:
+        np.testing.assert_array_equal(other, predictions[0])
+    model = quick().fit(X, y)
+    np.testing.assert_array_equal(model.predict(tables[1]), predictions[0])
+
+
+def test_same_seed_same_bits_and_another_seed_other_bits(
+    mixed: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    X, y = mixed
+    first, second = (quick().fit(X, y).predict(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, quick(random_state=1).fit(X, y).predict(X))
+
+
+def test_a_row_does_not_depend_on_its_neighbours(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick().fit(X, y)
+    whole = model.predict(X)
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_allclose(model.predict(X.iloc[order]), whole[order], rtol=1e-5)
+    single = np.concatenate([model.predict(X.iloc[[i]]) for i in range(20)])
+    np.testing.assert_allclose(single, whole[:20], rtol=1e-5)
+
+
+def test_columns_in_another_order_and_extra_ones(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick().fit(X, y)
+    shuffled = X[list(X.columns[::-1])].assign(extra=1)
+    np.testing.assert_array_equal(model.predict(shuffled), model.predict(X))
+    with pytest.raises(InvalidDataError, match="rooms"):
+        model.predict(X.drop(columns="rooms"))
+
+
+def test_unseen_missing_and_infinite_values_are_predicted(
+    mixed: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    X, y = mixed
+    model = quick().fit(X, y)
+    odd = X.iloc[:4].copy()
+    odd["city"] = ["Paris", None, "Oslo", ""]
+    odd["size"] = [np.inf, np.nan, -np.inf, 50.0]
+    odd["sold"] = pd.Series([pd.NaT] * 4, dtype=X["sold"].dtype)
+    with pytest.warns(TabNSMWarning, match="2 value"):
+        assert np.isfinite(model.predict(odd)).all()
+
+
+def test_far_values_are_clipped_with_a_word(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick().fit(X, y)
+    far = X.iloc[:2].copy()
+    far["size"] = 1e9
+    with pytest.warns(TabNSMWarning, match="size"):
+        prediction = model.predict(far)
+    limit = X["size"].max() + 0.1 * (X["size"].max() - X["size"].min())
+    np.testing.assert_allclose(prediction, model.predict(far.assign(size=limit)), rtol=1e-3)
+
+
+def test_sklearn_tools_work(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick(learning_rate=3e-3)
+    assert clone(model).get_params() == model.get_params()
+    assert len(cross_val_score(quick(), X, y, cv=3)) == 3
+    search = GridSearchCV(quick(), {"d_token": np.array([4, 8])}, cv=2).fit(X, y)
+    assert search.best_params_["d_token"] in (4, 8)
+    numbers = X[["size", "rooms"]].fillna(0)
+    pipeline = make_pipeline(StandardScaler(), quick()).fit(numbers, y)
+    assert pipeline.predict(numbers).shape == y.shape
+
+
+def test_validation_rows_by_hand_group_and_time(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    quick().fit(X, y, X_val=X[:30], y_val=y[:30])
+    quick().fit(X, y, validation_groups=X["rooms"])
+    quick().fit(X, y, validation_time=X["sold"])
+    with pytest.raises(InvalidOptionError, match="given together, got only X_val"):
+        quick().fit(X, y, X_val=X)
+    with pytest.raises(InvalidOptionError, match="Only one way to validate"):
+        quick().fit(X, y, X_val=X, y_val=y, validation_time=X["sold"])
+    with pytest.raises(InvalidDataError, match=r"one value per row \(240\)"):
+        quick().fit(X, y, validation_groups=[1, 2])
+
+
+def test_statistics_come_from_training_rows_only(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    spoiled, y_spoiled = X.copy(), y.copy()
+    late = X["sold"] >= X["sold"].quantile(0.9)
+    spoiled.loc[late, "size"] = 1e6
+    spoiled.loc[late, "city"] = "Paris"
+    y_spoiled[late] = -1e6
+    plain = quick(max_epochs=1, clip_outliers=False).fit(X, y, validation_time=X["sold"])
+    other = quick(max_epochs=1, clip_outliers=False).fit(
+        spoiled, y_spoiled, validation_time=X["sold"]
+    )
+    np.testing.assert_array_equal(plain.predict(X), other.predict(X))
+
+
+def test_rows_without_target_are_dropped_with_a_count(
+    mixed: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    X, y = mixed
+    holes = y.copy()
+    holes[5:9] = np.nan
+    with pytest.warns(TabNSMWarning, match="4 of 240 rows of X have no target"):
+        model = quick().fit(X, holes)
+    kept = np.r_[0:5, 9:240]
+    np.testing.assert_array_equal(model.predict(X), quick().fit(X.iloc[kept], y[kept]).predict(X))
+
+
+def test_weight_zero_is_absence(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    weight = np.ones(len(y))
+    weight[::4] = 0
+    y_spoiled = np.where(weight == 0, 1e9, y)
+    kept = weight > 0
+    weighted = quick().fit(X, y_spoiled, sample_weight=weight)
+    absent = quick().fit(X[kept], y[kept], sample_weight=weight[kept])
+    np.testing.assert_array_equal(weighted.predict(X), absent.predict(X))
+
+
+def test_weights_act_like_repeated_rows() -> None:
+    """A group of weight three pulls the prediction as three copies of it do."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 1)).astype(float)
+    low = rng.random(400) < 0.5
+    y = np.where(low, 0.0, 1.0)
+    options = {"huber_weight": 1.0, "huber_delta": 10.0, "max_epochs": 30, "max_boost": 1.0}
+    weighted, repeated = [], []
+    rows = np.concatenate([np.arange(400), np.flatnonzero(~low), np.flatnonzero(~low)])
+    for seed in range(3):
+        model = quick(**options, random_state=seed).fit(X, y, np.where(low, 1.0, 3.0))
+        weighted.append(model.predict(X).mean())
+        repeated.append(quick(**options, random_state=seed).fit(X[rows], y[rows]).predict(X).mean())
+    unweighted = quick(**options).fit(X, y).predict(X).mean()
+    assert np.mean(weighted) == pytest.approx(np.mean(repeated), abs=0.05)
+    assert np.mean(weighted) > unweighted + 0.1
+
+
+def test_score_takes_weights(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick().fit(X, y)
+    weight = np.r_[np.ones(100), np.zeros(140)]
+    assert model.score(X, y, sample_weight=weight) == pytest.approx(model.score(X[:100], y[:100]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": ["a"] * 240}, "must be numbers"),
+        ({"y": [np.nan] * 240}, "must have values"),
+        ({"y": [1.0] * 240}, "must vary"),
+        ({"y": [np.inf] + [1.0] * 239}, "must be finite"),
+        ({"y": [1.0, 2.0]}, "one value per row"),
+        ({"y": None}, "requires y to be passed"),
+        ({"X": pd.DataFrame({"a": []}), "y": []}, "minimum of 1"),
+        ({"sample_weight": [-1.0] * 240}, "finite and >= 0"),
+        ({"sample_weight": [1.0]}, "1D with one value per row"),
+        ({"sample_weight": [0.0] * 240}, "got zero weight for all"),
+        ({"X": np.ones((3, 2)), "y": [1, 2, 3]}, "At least 4 rows"),
+    ],
+)
+def test_bad_data_is_refused_before_any_work(
+    mixed: tuple[pd.DataFrame, np.ndarray], change: dict[str, Any], message: str
+) -> None:
+    X, y = mixed
+    with pytest.raises(ValueError, match=message):
+        quick().fit(**({"X": X, "y": y} | change))
+
+
+def test_duplicated_names_are_refused(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    with pytest.raises(InvalidDataError, match="size"):
+        quick().fit(pd.concat([X, X[["size"]]], axis=1), y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "best"}, "preset must be one of"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be > 0 and < 1, got 1.0"),
+        ({"max_epochs": 0}, "max_epochs must be an integer >= 1, got 0"),
+        ({"batch_size": "big"}, 'batch_size must be "auto" or an integer >= 1'),
+        ({"device": "abacus"}, "device must be"),
+        ({"huber_weight": 2}, "huber_weight"),
+        ({"max_boost": 0.5}, "max_boost"),
+        ({"column_kinds": {"sizes": "numeric"}}, "sizes"),
+        ({"column_kinds": {"size": "nominal"}}, "nominal"),
+        ({"time_limit": -1}, "time_limit must be None or > 0"),
+    ],
+)
+def test_bad_options_are_refused(
+    mixed: tuple[pd.DataFrame, np.ndarray], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        quick(**options).fit(*mixed)
+
+
+def test_resume_needs_a_folder(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    with pytest.raises(InvalidOptionError, match="resume=True needs checkpoint_dir"):
+        quick().fit(*mixed, resume=True)
+
+
+def test_predict_before_fit() -> None:
+    with pytest.raises(NotFittedError):
+        quick().predict([[1.0]])
+
+
+def test_presets_differ_and_explicit_options_win() -> None:
+    paper = resolve_options({"preset": "paper"})
+    assert paper.encoder.date_encoding == "text"
+    assert paper.rise.draw == "multinomial"
+    assert not paper.objective.normalize_grid
+    assert resolve_options({"preset": "paper", "draw": "systematic"}).rise.draw == "systematic"
+    assert resolve_options({"preset": "fast"}).architecture.d_token < 32
+
+
+@pytest.mark.parametrize("preset", ["paper", "fast"])
+def test_presets_fit(mixed: tuple[pd.DataFrame, np.ndarray], preset: str) -> None:
+    X, y = mixed
+    X = X.drop(columns="sold")
+    model = TabNSMRegressor(preset=preset, max_epochs=2, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def config_defaults() -> dict[str, Any]:
+    defaults: dict[str, Any] = {}
+    for part in dataclasses.fields(Options):
+        config = getattr(resolve_options({}), part.name)
+        defaults |= {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+    return defaults
+
+
+def test_signature_configs_and_docstring_agree() -> None:
+    """An option is None exactly where a preset changes it; else all three say the same."""
+    signature = inspect.signature(TabNSMRegressor).parameters
+    configs = config_defaults()
+    preset_dependent = {name for preset in PRESETS.values() for name in preset}
+    estimator_only = {"preset", "validation_fraction", "checkpoint_dir", "device", "random_state"}
+    assert set(configs) | estimator_only == set(signature)
+    documented = dict(
+        re.findall(r"^    (\w+) : [^\n]*, default (.+)$", TabNSMRegressor.__doc__ or "", re.M)
+    )
+    for name, parameter in signature.items():
+        assert documented[name] == _spelled(parameter.default), name
+        if name in preset_dependent or name == "column_kinds":
+            assert parameter.default is None, name
+        elif name in configs:
+            assert parameter.default == configs[name], name
+
+
+def test_docstring_names_the_default_of_preset_dependent_options() -> None:
+    doc = TabNSMRegressor.__doc__ or ""
+    configs = config_defaults()
+    for name in {name for preset in PRESETS.values() for name in preset}:
+        text = doc.split(f"    {name} : ")[1].split("\n    ")[1:3]
+        said = " ".join(text)
+        assert _spelled(configs[name]) in said, name
+        for preset, changes in PRESETS.items():
+            if name in changes:
+                assert f"{preset}: {_spelled(changes[name])}" in said, name
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    return f"{value:.0e}".replace("e-0", "e-") if value in (2e-3, 1e-2) else str(value)
+
+
+def test_time_limit_stops_early(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick(max_epochs=100_000, patience=100_000, time_limit=0.5).fit(X, y)
+    assert model.history_.stop_reason == "time_limit=0.5 s reached"
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_interrupt_keeps_the_best_model_so_far(
+    mixed: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tabnsm.training.loop import Trainer
+
+    X, y = mixed
+    step = Trainer.train_step
+    calls = 0
+
+    def interrupted(self: Trainer, *args: Any) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 40:
+            raise KeyboardInterrupt
+        return step(self, *args)
+
+    monkeypatch.setattr(Trainer, "train_step", interrupted)
+    with pytest.warns(TabNSMWarning, match="interrupted in epoch 3; the model keeps the weights"):
+        model = quick(max_epochs=50).fit(X, y)
+    assert model.history_.stop_reason == "interrupted"
+    assert np.isfinite(model.predict(X)).all()
+    calls = 30
+    with pytest.raises(KeyboardInterrupt):
+        quick(max_epochs=50).fit(X, y)
+
+
+def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import numpy as np, warnings\n"
+        "from tabnsm import TabNSMRegressor\n"
+        "X = np.random.default_rng(0).normal(size=(500, 4))\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    model = TabNSMRegressor(max_epochs=10**6, patience=10**6, verbose=2, d_token=8)\n"
+        "    model.fit(X, X[:, 0] * X[:, 1])\n"
+        "print(model.history_.stop_reason, len(model.predict(X)), caught[0].message)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("epoch   3"):
+            break
+    process.send_signal(2)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert out.startswith("interrupted 500 Training was interrupted in epoch")
+
+
+def test_row_ids_and_leaks_get_a_word() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=200)
+    X = pd.DataFrame({"id": np.arange(200), "a": rng.normal(size=200), "copy": 3 * y + 1})
+    with pytest.warns(TabNSMWarning) as caught:
+        quick().fit(X, y)
+    said = " ".join(str(w.message) for w in caught)
+    assert "'id'" in said
+    assert "'copy'" in said
+    assert "'a'" not in said
+
+
+def test_precision_of_choice(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    model = quick(precision="bfloat16").fit(X, y)
+    assert next(model.model_.parameters()).dtype == torch.float32
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_verbose_levels(
+    mixed: tuple[pd.DataFrame, np.ndarray], capfd: pytest.CaptureFixture[str]
+) -> None:
+    quick().fit(*mixed)
+    assert capfd.readouterr() == ("", "")
+    quick(verbose=2).fit(*mixed)
+    assert capfd.readouterr().err.count("validation RMSE") == 3
+    quick(verbose=1).fit(*mixed)
+    assert "3/3" in capfd.readouterr().err
+
+
+def test_cp_reproduces_the_papers_linear_regression(data_dir: Path) -> None:
+    """The split is the paper's: its LinearRegression figure comes out to the last digit."""
+    from sklearn.model_selection import train_test_split
+
+    frame = pd.read_parquet(data_dir / "cpu_small.parquet")
+    X, X_test, y, y_test = train_test_split(
+        frame.drop(columns="usr"), frame["usr"], test_size=0.2, random_state=42
+    )
+    rmse = np.sqrt(np.mean((LinearRegression().fit(X, y).predict(X_test) - y_test) ** 2))
+    assert float(rmse) == pytest.approx(9.277, abs=1e-3)

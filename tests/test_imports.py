@@ -1,0 +1,81 @@
+"""Imports point one way, from apps down to math, and the first one is quick."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "tabnsm"
+
+# What each room may import, apart from itself.
+ALLOWED = {
+    "errors": set(),
+    "container": {"errors"},
+    "functional": {"errors"},
+    "kernels": {"errors", "functional"},
+    "nn": {"errors", "functional", "kernels"},
+    "preprocessing": {"errors"},
+    "metrics": {"errors"},
+    "files": {"errors"},
+    "training": {"errors", "container", "functional", "nn", "preprocessing"},
+    "presets": {"errors", "nn", "preprocessing", "training"},
+    "model_file": {"errors", "container", "nn", "preprocessing", "presets", "training"},
+}
+ALLOWED["estimator"] = set(ALLOWED)
+ALLOWED["plotting"] = {"errors", "training", "metrics"}
+ALLOWED["demo"] = set(ALLOWED)
+ALLOWED["cli"] = set(ALLOWED)
+ALLOWED["__init__"] = {"errors", "estimator"}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Rooms that a file imports at run time; imports for type checkers do not count."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+        for node in ast.walk(block)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    parts = [name.split(".") for name in names if name.split(".")[0] == "tabnsm"]
+    return {part[1] if len(part) > 1 else "__init__" for part in parts}
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.name))
+def test_no_edge_points_back(path: Path) -> None:
+    here = room(path)
+    extra = imported_rooms(path) - ALLOWED[here] - {here}
+    # The version is the one thing that apps read from the package itself.
+    if here in ("cli", "demo"):
+        extra -= {"__init__", "__version__", "TabNSMRegressor"}
+    assert not extra, f"{path.name} in {here} must not import {sorted(extra)}"
+
+
+def test_the_rule_can_fail(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text("from tabnsm.estimator import TabNSMRegressor\n")
+    assert imported_rooms(bad) - ALLOWED["functional"] == {"estimator"}
+
+
+def test_heavy_packages_are_not_imported_up_front() -> None:
+    heavy = {"pandas", "polars", "sentence_transformers", "transformers", "matplotlib", "typer"}
+    code = "import sys; from tabnsm import TabNSMRegressor; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(run.stdout.split())

@@ -1,0 +1,174 @@
+"""Saved models: bit-equal after load, and nothing but a whole file of ours is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+
+from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegressor
+from tabnsm.container import META_KEY, read_container, write_container
+
+FIXTURE = Path(__file__).parent / "fixtures" / "model-format-1.safetensors"
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=60),
+            "b": rng.choice(["x", "y", "z"], 60),
+            "when": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 300, 60), "D"),
+        }
+    )
+    frame.loc[3, "a"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model(frame: pd.DataFrame) -> TabNSMRegressor:
+    y = frame["a"].fillna(0) + (frame["b"] == "x")
+    return TabNSMRegressor(max_epochs=2, d_token=8, random_state=0).fit(frame, y)
+
+
+def test_load_is_bit_equal(model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    assert loaded.get_params() == model.get_params()
+    assert loaded.history_.to_dict() == model.history_.to_dict()
+    assert loaded.options_ == model.options_
+    assert list(loaded.feature_names_in_) == list(frame.columns)
+    assert str(loaded.describe_columns()) == str(model.describe_columns())
+    loaded.save(tmp_path / "again.safetensors")
+    first, second = (tmp_path / name for name in ("m.safetensors", "again.safetensors"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_load_in_another_process_is_bit_equal(
+    model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "m.safetensors")
+    frame.to_parquet(tmp_path / "x.parquet")
+    code = (
+        "import sys, numpy as np, pandas as pd; from tabnsm import TabNSMRegressor;"
+        "m = TabNSMRegressor.load(sys.argv[1]); np.save(sys.argv[3],"
+        "m.predict(pd.read_parquet(sys.argv[2])))"
+    )
+    args = [str(tmp_path / name) for name in ("m.safetensors", "x.parquet", "p.npy")]
+    subprocess.run([sys.executable, "-c", code, *args], check=True)
+    np.testing.assert_array_equal(np.load(args[2]), model.predict(frame))
+
+
+def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    tensors = safetensors.torch.load_file(path)
+    assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
+    (length,) = struct.unpack("<Q", path.read_bytes()[:8])
+    header = json.loads(path.read_bytes()[8 : 8 + length])
+    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 1
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, 0.5, 0.999])
+def test_truncated_files(model: TabNSMRegressor, tmp_path: Path, keep: float) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content)) if keep < 1 else int(keep)])
+    with pytest.raises(TabNSMError, match="truncated or of another kind"):
+        TabNSMRegressor.load(path)
+
+
+def test_any_flipped_bit_is_noticed(model: TabNSMRegressor, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    content = path.read_bytes()
+    for place in np.random.default_rng(0).integers(8, len(content), 60):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(place) % 8
+        path.write_bytes(damaged)
+        with pytest.raises(TabNSMError):
+            TabNSMRegressor.load(path)
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    safetensors.torch.save_file({"a": torch.zeros(2)}, tmp_path / "other.safetensors")
+    with pytest.raises(ModelFileError, match="not written by tabnsm"):
+        TabNSMRegressor.load(tmp_path / "other.safetensors")
+    (tmp_path / "text.txt").write_text("hello, I am not a model")
+    with pytest.raises(ModelFileError, match="another kind"):
+        TabNSMRegressor.load(tmp_path / "text.txt")
+    with pytest.raises(ModelFileError, match="there is no file"):
+        TabNSMRegressor.load(tmp_path / "nothing.safetensors")
+    write_container(tmp_path / "c.safetensors", {}, {"kind": "checkpoint"})
+    with pytest.raises(ModelFileError, match="holds a checkpoint, not a saved model"):
+        TabNSMRegressor.load(tmp_path / "c.safetensors")
+
+
+def test_a_newer_version_is_named(model: TabNSMRegressor, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    tensors, meta = read_container(path)
+    write_container(path, tensors, meta | {"format_version": 99})
+    with pytest.raises(ModelFileError, match=r"newer tabnsm .*99.*pip install -U"):
+        TabNSMRegressor.load(path)
+
+
+def test_kill_while_saving_leaves_the_old_file(
+    model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    before = path.read_bytes()
+    code = (
+        "import sys, os, time\n"
+        "from tabnsm import TabNSMRegressor, container\n"
+        "m = TabNSMRegressor.load(sys.argv[1])\n"
+        "real = os.fsync\n"
+        "def stall(handle):\n"
+        "    print('WRITING', flush=True); time.sleep(60)\n"
+        "container.os.fsync = stall\n"
+        "m.save(sys.argv[1])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "WRITING\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert path.read_bytes() == before
+    np.testing.assert_array_equal(TabNSMRegressor.load(path).predict(frame), model.predict(frame))
+
+
+def test_a_failed_save_leaves_nothing(model: TabNSMRegressor, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        model.save(tmp_path / "nowhere" / "m.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_device_is_refused(model: TabNSMRegressor, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.safetensors")
+    with pytest.raises(InvalidOptionError, match="device"):
+        TabNSMRegressor.load(tmp_path / "m.safetensors", device="abacus")
+
+
+def test_the_first_files_can_still_be_read() -> None:
+    """Written by version 0.1.0; every later version must give these predictions."""
+    expected = json.loads(FIXTURE.with_suffix(".json").read_text())
+    model = TabNSMRegressor.load(FIXTURE)
+    rows = pd.DataFrame(expected["rows"])
+    rows["when"] = pd.to_datetime(rows["when"])
+    np.testing.assert_allclose(model.predict(rows), expected["predictions"], rtol=1e-4)

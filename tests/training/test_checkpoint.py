@@ -1,0 +1,171 @@
+"""Resume after kill -9: bit-equal to the run that nobody disturbed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tabnsm import ModelFileError, TabNSMRegressor, TabNSMWarning
+from tabnsm.training.checkpoint import FILE_NAME
+
+# One process per life. It says READY when it trains; with "half" it stops in the middle of a
+# checkpoint's bytes, says so, and waits for its end.
+SCRIPT = """
+import os, sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+from tabnsm import TabNSMRegressor, container
+from tabnsm.training.loop import Trainer
+folder, out, half_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+step = Trainer.train_step
+def slow_step(self, *args):
+    time.sleep(0.002)
+    return step(self, *args)
+Trainer.train_step = slow_step
+if half_at:
+    whole, writes = container.safetensors.torch.save, 0
+    fdopen = os.fdopen
+    class Half:
+        def __init__(self, stream): self.stream = stream
+        def __enter__(self): return self
+        def __exit__(self, *args): self.stream.close()
+        def write(self, content):
+            global writes
+            writes += 1
+            if writes < half_at:
+                return self.stream.write(content)
+            self.stream.write(content[: len(content) // 2])
+            self.stream.flush()
+            print("HALF", flush=True)
+            time.sleep(60)
+        def flush(self): self.stream.flush()
+        def fileno(self): return self.stream.fileno()
+    container.os = type("os", (), dict(vars(os), fdopen=lambda h, m: Half(fdopen(h, m))))
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 6)); X[::9, 2] = np.nan
+y = X[:, 0] * X[:, 1] + X[:, 3]
+model = TabNSMRegressor(max_epochs=24, patience=24, refresh_every=2, d_token=8, head_width=16,
+                        random_state=0, checkpoint_dir=folder)
+print("READY", flush=True)
+model.fit(X, y, resume=True)
+np.save(out, model.predict(X))
+print("DONE", len(model.history_), flush=True)
+"""
+
+
+def life(tmp_path: Path, folder: Path, half_at: int = 0) -> subprocess.Popen[str]:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    return subprocess.Popen(
+        [sys.executable, str(script), str(folder), str(tmp_path / "out.npy"), str(half_at)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for(process: subprocess.Popen[str], word: str) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(word):
+            return line
+    return ""
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_twenty_kills_leave_no_trace_in_the_result(tmp_path: Path) -> None:
+    process = life(tmp_path, tmp_path / "calm")
+    assert wait_for(process, "DONE") == "DONE 24\n"
+    process.communicate()
+    expected = np.load(tmp_path / "out.npy")
+    (tmp_path / "out.npy").unlink()
+
+    folder = tmp_path / "killed"
+    chance = random.Random(0)
+    for number in range(20):
+        during_write = number % 4 == 3
+        process = life(tmp_path, folder, half_at=1 if during_write else 0)
+        word = wait_for(process, "HALF" if during_write else "READY")
+        assert word, "the run ended before it could be killed"
+        if not during_write:
+            time.sleep(chance.uniform(0.0, 0.25))
+        kill(process)
+        assert not (tmp_path / "out.npy").exists()
+        if during_write:
+            assert list(folder.glob(".*.tmp")), "the kill did not hit a write"
+    process = life(tmp_path, folder)
+    assert wait_for(process, "DONE") == "DONE 24\n"
+    process.communicate()
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+    assert [path.name for path in folder.iterdir()] == [FILE_NAME]
+
+
+@pytest.fixture
+def table() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    return X, X[:, 0] * X[:, 1]
+
+
+def model(folder: Path, **options: object) -> TabNSMRegressor:
+    defaults = {"max_epochs": 4, "d_token": 8, "head_width": 8, "random_state": 0}
+    return TabNSMRegressor(checkpoint_dir=folder, **(defaults | options))
+
+
+def test_a_finished_run_resumes_to_itself(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray]
+) -> None:
+    first = model(tmp_path).fit(*table)
+    again = model(tmp_path).fit(*table, resume=True)
+    np.testing.assert_array_equal(first.predict(table[0]), again.predict(table[0]))
+    assert again.history_.to_dict() == first.history_.to_dict()
+
+
+def test_other_data_or_options_are_refused(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = table
+    model(tmp_path).fit(X, y)
+    for changed in (
+        lambda: model(tmp_path).fit(X + 1e-3, y, resume=True),
+        lambda: model(tmp_path).fit(X, y + 1e-3, resume=True),
+        lambda: model(tmp_path).fit(X, y, sample_weight=np.full(80, 2.0), resume=True),
+        lambda: model(tmp_path, learning_rate=1e-3).fit(X, y, resume=True),
+        lambda: model(tmp_path, random_state=1).fit(X, y, resume=True),
+    ):
+        with pytest.raises(ModelFileError, match="same data and options"):
+            changed()
+
+
+def test_a_damaged_checkpoint_is_refused(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray]
+) -> None:
+    model(tmp_path).fit(*table)
+    path = tmp_path / FILE_NAME
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="SHA-256"):
+        model(tmp_path).fit(*table, resume=True)
+
+
+def test_a_new_run_keeps_the_old_file(tmp_path: Path, table: tuple[np.ndarray, np.ndarray]) -> None:
+    model(tmp_path).fit(*table)
+    with pytest.warns(TabNSMWarning, match="from an earlier run and was kept"):
+        model(tmp_path).fit(*table)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        FILE_NAME,
+        "checkpoint.previous.safetensors",
+    }

@@ -1,0 +1,164 @@
+"""The loop's own promises: schedule, stopping, clipping, decay groups, tiles, divergence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tabnsm.errors import TabNSMWarning
+from tabnsm.nn import TabNSM
+from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.training.config import TrainingConfig
+from tabnsm.training.early_stopping import ValidationMonitor
+from tabnsm.training.history import History
+from tabnsm.training.loop import (
+    TILE_ROWS,
+    Trainer,
+    TrainingData,
+    TrainingDivergedError,
+    TrainingState,
+    make_optimizer,
+    predict_rows,
+)
+from tabnsm.training.objective import Objective, ObjectiveConfig
+from tabnsm.training.rise import RiseConfig, RiseSampler
+
+CPU = torch.device("cpu")
+
+
+def encoded(n_rows: int, seed: int) -> EncodedTable:
+    return EncodedTable(torch.randn(n_rows, 5, generator=torch.Generator().manual_seed(seed)))
+
+
+def make(
+    config: TrainingConfig, rise: RiseConfig | None = None, report: Any = None
+) -> tuple[Trainer, TrainingState]:
+    train, validation = encoded(150, 0), encoded(40, 1)
+
+    def target(table: EncodedTable) -> np.ndarray:
+        return (3 + 10 * table.dense[:, 0] * table.dense[:, 1]).double().numpy()
+
+    data = TrainingData(train, target(train), None, validation, target(validation), None)
+    generator = torch.Generator().manual_seed(0)
+    model = TabNSM(5, d_token=8, head_width=16, generator=generator)
+    state = TrainingState(
+        model,
+        make_optimizer(model, config),
+        RiseSampler(150, rise or RiseConfig(), generator),
+        ValidationMonitor(config.patience, config.scheduler_patience),
+        generator,
+        {},
+    )
+    scaler = TargetScaler.fit(data.train_target)
+    return Trainer(config, Objective(ObjectiveConfig()), scaler, data, CPU, report), state
+
+
+def test_the_best_epoch_is_restored() -> None:
+    trainer, state = make(TrainingConfig(max_epochs=12, learning_rate=2e-2))
+    history = trainer.train(state)
+    assert trainer.evaluate(state.model) == history.best.validation_rmse
+    assert history.best.validation_rmse == min(e.validation_rmse for e in history)
+    assert history.stop_reason == "max_epochs=12 reached"
+    assert not state.model.training
+
+
+def test_training_learns() -> None:
+    trainer, state = make(TrainingConfig(max_epochs=40, learning_rate=5e-3))
+    history = trainer.train(state)
+    assert history.best.validation_rmse < 0.5 * history[0].validation_rmse
+
+
+def test_stopping_and_schedule_follow_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, state = make(TrainingConfig(max_epochs=50, patience=6, scheduler_patience=2))
+    scores = iter([3.0, 2.0] + [2.5] * 40)
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: next(scores))
+    history = trainer.train(state)
+    assert len(history) == 8
+    assert history.best_epoch == 2
+    assert history.stop_reason == "no better validation RMSE for 6 epochs"
+    rates = [e.learning_rate for e in history]
+    assert rates == pytest.approx([2e-3] * 4 + [1e-3] * 2 + [5e-4] * 2)
+
+
+def test_rise_refreshes_on_schedule() -> None:
+    trainer, state = make(TrainingConfig(max_epochs=7), RiseConfig(refresh_every=3))
+    history = trainer.train(state)
+    assert [e.refreshed for e in history] == [False] * 3 + [True] + [False] * 2 + [True]
+    assert state.sampler.weights.max() > 1
+    trainer, state = make(TrainingConfig(max_epochs=4), RiseConfig(max_boost=1.0))
+    assert not any(e.refreshed for e in trainer.train(state))
+
+
+def test_gradients_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, state = make(TrainingConfig(gradient_clip=1e-3))
+    trainer.train_step(state, torch.arange(16))
+    norm = torch.sqrt(sum(p.grad.square().sum() for p in state.model.parameters()))  # type: ignore
+    assert float(norm) <= 1e-3 * 1.001
+
+
+def test_only_matrices_decay() -> None:
+    model = TabNSM(5, d_token=8, head_width=16)
+    decayed, free = make_optimizer(model, TrainingConfig(weight_decay=0.1)).param_groups
+    assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+    names = {id(p): name for name, p in model.named_parameters()}
+    assert all(p.ndim >= 2 for p in decayed["params"])
+    assert "tokenizer.weight" in {names[id(p)] for p in free["params"]}
+
+
+def test_divergence_keeps_the_best_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, state = make(TrainingConfig(max_epochs=9))
+    scores = iter([3.0, 2.0, float("nan")])
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: next(scores))
+    with pytest.warns(TabNSMWarning, match="left the finite numbers in epoch 3"):
+        history = trainer.train(state)
+    assert (history.stop_reason, history.best_epoch) == ("diverged", 2)
+    trainer, state = make(TrainingConfig())
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: float("inf"))
+    with pytest.raises(TrainingDivergedError, match="Lower learning_rate"):
+        trainer.train(state)
+
+
+def test_report_is_called_every_epoch() -> None:
+    seen: list[int] = []
+    trainer, state = make(TrainingConfig(max_epochs=3), report=lambda h: seen.append(len(h)))
+    trainer.train(state)
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize("n_rows", [1, TILE_ROWS - 1, TILE_ROWS, TILE_ROWS + 1, 50])
+def test_tiles_always_have_the_same_shape(n_rows: int) -> None:
+    shapes: set[tuple[int, ...]] = set()
+
+    class Sum(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            shapes.add(tuple(x.shape))
+            return x.sum(-1)
+
+    table = encoded(n_rows, 3)
+    np.testing.assert_allclose(predict_rows(Sum(), table, CPU), table.dense.sum(-1), rtol=1e-5)
+    assert shapes == {(TILE_ROWS, 5)}
+
+
+def test_weights_are_normalised_over_all_rows() -> None:
+    trainer, state = make(TrainingConfig())
+    weight = np.linspace(1, 9, 150)
+    data = trainer.data
+    weighted = TrainingData(
+        data.train, data.train_target, weight, data.validation, data.validation_target, None
+    )
+    trainer = Trainer(trainer.config, trainer.objective, trainer.scaler, weighted, CPU)
+    assert trainer.weight is not None
+    assert float(trainer.weight.mean()) == pytest.approx(1.0)
+    assert np.isfinite(trainer.train_step(state, torch.arange(16)))
+
+
+def test_history_round_trip() -> None:
+    trainer, state = make(TrainingConfig(max_epochs=2))
+    history = trainer.train(state)
+    assert History.from_dict(history.to_dict()) == history
+    assert [e.epoch for e in history] == [1, 2]
