@@ -31,7 +31,7 @@ types: $(STAMP) ## Static types
 	$(BIN)/mypy
 
 unit: $(STAMP) ## Tests, doctests, and the code blocks of README and docs
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and predict there
 	bash scripts/check_wheel.sh $(BIN)/python

@@ -13,8 +13,13 @@ BLUE, ORANGE, GREEN, GREY, INK = "#d6e6f4", "#fbe3c8", "#d5ecdc", "#eeeeee", "#2
 def box(axes, x, y, width, height, text, colour, size=9.5):
     axes.add_patch(
         FancyBboxPatch(
-            (x, y), width, height, boxstyle="round,pad=0.02,rounding_size=0.12",
-            facecolor=colour, edgecolor=INK, linewidth=0.9,
+            (x, y),
+            width,
+            height,
+            boxstyle="round,pad=0.02,rounding_size=0.12",
+            facecolor=colour,
+            edgecolor=INK,
+            linewidth=0.9,
         )
     )
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=size)
@@ -43,8 +48,15 @@ for y in (5.75, 4.35, 2.95):
 box(axes, 6.9, 3.5, 1.9, 1.7, "tokens\n$D \\times d_{tok}$", BLUE)
 
 axes.add_patch(
-    FancyBboxPatch((9.3, 0.75), 8.1, 6.3, boxstyle="round,pad=0.02,rounding_size=0.15",
-                   facecolor="none", edgecolor="#888888", linestyle="--")
+    FancyBboxPatch(
+        (9.3, 0.75),
+        8.1,
+        6.3,
+        boxstyle="round,pad=0.02,rounding_size=0.15",
+        facecolor="none",
+        edgecolor="#888888",
+        linestyle="--",
+    )
 )
 axes.text(13.35, 7.3, "ASIM: adaptive sparse interaction", ha="center", fontsize=10)
 box(axes, 9.6, 5.4, 3.1, 1.1, "window\n$d-s \\ldots d+s$", ORANGE, 8.8)
@@ -66,9 +78,7 @@ box(axes, 17.9, 3.4, 2.1, 1.9, "multi-stage\nhead\n$D, D/2, 1$", GREEN)
 arrow(axes, (17.2, 4.35), (17.85, 4.35))
 arrow(axes, (20.05, 4.35), (20.65, 4.35))
 box(axes, 20.7, 3.8, 1.4, 1.1, "$\\hat{y}$", GREEN, 12)
-axes.text(
-    19.6, 1.5, "trained on Huber + GridLoss,\nrows drawn by RISE", ha="center", fontsize=8.5
-)
+axes.text(19.6, 1.5, "trained on Huber + GridLoss,\nrows drawn by RISE", ha="center", fontsize=8.5)
 arrow(axes, (18.95, 2.1), (18.95, 3.35), "<|-")
 
 figure.savefig(Path(__file__).with_name("architecture.png"))

@@ -25,3 +25,9 @@ def data_dir() -> Path:
     if not DATA_DIR.is_dir():
         pytest.skip("real tables are not at hand (../shared/data)")
     return DATA_DIR
+
+
+@pytest.fixture(autouse=True)
+def _own_text_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's cache of text embeddings."""
+    monkeypatch.setenv("TABNSM_CACHE", str(tmp_path / "cache"))

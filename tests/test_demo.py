@@ -10,7 +10,8 @@ import pytest
 
 from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
-from tabnsm.demo import BOOSTING, LEFT_OUT, MEAN, RIDGE, TABNSM, TARGET, run_demo
+from tabnsm.demo import run_demo
+from tabnsm.demo.run import BOOSTING, LEFT_OUT, MEAN, RIDGE, TABNSM, TARGET
 from tabnsm.errors import InvalidDataError, MissingExtraError
 from tabnsm.metrics import regression_metrics
 

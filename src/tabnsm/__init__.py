@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from tabnsm._version import __version__
 from tabnsm.errors import (
     InvalidDataError,
     InvalidOptionError,
@@ -10,9 +13,9 @@ from tabnsm.errors import (
     TabNSMError,
     TabNSMWarning,
 )
-from tabnsm.estimator import TabNSMRegressor
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from tabnsm.estimator import TabNSMRegressor
 
 __all__ = [
     "InvalidDataError",
@@ -24,3 +27,16 @@ __all__ = [
     "TabNSMWarning",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Torch is imported with the estimator, not with the package: `tabnsm --help` stays quick.
+    if name == "TabNSMRegressor":
+        from tabnsm.estimator import TabNSMRegressor
+
+        return TabNSMRegressor
+    raise AttributeError(f"module 'tabnsm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tabnsm._version import __version__
 from tabnsm.container import read_container, write_container
 from tabnsm.errors import ModelFileError
 from tabnsm.nn.model import TabNSM
@@ -32,6 +33,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     meta = {
         "kind": "model",
         "format_version": FORMAT_VERSION,
+        "tabnsm_version": __version__,
         "params": _plain_params(estimator),
         "options": estimator.options_.to_dict(),
         "encoder": encoder_meta,
@@ -51,7 +53,7 @@ def load_model(
 ) -> TabNSMRegressor:
     """Read an estimator from `path`, without pickle."""
     tensors, meta = read_container(path)
-    _check_meta(path, meta)
+    check_meta(path, meta)
     estimator = cls(**meta["params"])
     options: dict[str, dict[str, Any]] = meta["options"]
     flat = {name: value for part in options.values() for name, value in part.items()}
@@ -77,7 +79,8 @@ def load_model(
     return estimator
 
 
-def _check_meta(path: str | Path, meta: Any) -> None:
+def check_meta(path: str | Path, meta: Any) -> None:
+    """Refuse metadata that is not a saved model's, or is of a newer format."""
     if meta.get("kind") != "model":
         raise ModelFileError(
             f"{path} holds a {meta.get('kind')}, not a saved model. "

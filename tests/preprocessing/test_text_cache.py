@@ -25,7 +25,7 @@ for name, folder in zip(("tabnsm", "tabnsm.preprocessing"), folders):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [folder]
 import numpy as np
-from tabnsm.preprocessing.text_cache import TextCache, cache_info
+from tabnsm.preprocessing.text_cache import TextCache
 with TextCache("model", 4) as cache:
     for batch in range(int(n)):
         texts = [f"{prefix} {batch} {k}" for k in range(10)]

@@ -32,12 +32,12 @@ def info(
 ) -> None:
     """Describe a model file."""
     from tabnsm.container import read_container
-    from tabnsm.model_file import _check_meta
+    from tabnsm.model_file import check_meta
     from tabnsm.preprocessing import ColumnReport
     from tabnsm.preprocessing.schema import ColumnSpec
 
     tensors, meta = read_container(model)
-    _check_meta(model, meta)
+    check_meta(model, meta)
     encoder = meta["encoder"]
     text = encoder["text"] or {"d_text": 0, "note": ""}
     specs = [ColumnSpec.from_dict(entries) for entries in encoder["columns"]]
@@ -96,7 +96,7 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove all embeddings.")] = False,
 ) -> None:
     """Show or clear the text cache."""
-    from tabnsm.preprocessing.text_cache import cache_info, clear_cache
+    from tabnsm.preprocessing import cache_info, clear_cache
 
     if clear:
         print(f"Removed {clear_cache():,} embeddings.")

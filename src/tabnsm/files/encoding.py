@@ -10,7 +10,7 @@ from typing import IO
 
 from tabnsm.errors import InvalidDataError, TabNSMWarning
 
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 22
 
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",

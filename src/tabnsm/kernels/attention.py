@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from tabnsm.functional import sparse_attention as functional
 from tabnsm.functional.blocks import block_overlap, check_block_options, n_blocks
-from tabnsm.kernels.library import library
+from tabnsm.kernels.library import library, thread_pool
 
 SMALL_WORK = 2**16
 """Logits below which starting threads costs more than they save."""
@@ -127,6 +127,7 @@ class _Problem(ctypes.Structure):
         ("selected", ctypes.c_void_p),
         ("overlap", ctypes.c_void_p),
         ("share", ctypes.c_void_p),
+        ("parallel", ctypes.c_void_p),
     )
 
 
@@ -150,6 +151,7 @@ def _run(
         setattr(problem, name, _Strided.of(x))
     problem.stats, problem.selected = stats.data_ptr(), selected.data_ptr()
     problem.overlap, problem.share = overlap.data_ptr(), share.data_ptr()
+    problem.parallel = thread_pool()
     if compiled.tabnsm_sparse_attention(ctypes.byref(problem), int(backward)):
         raise MemoryError(f"no memory to attend over {n_features} features of width {d_head}")
 

@@ -34,7 +34,9 @@ def available() -> str:
             f"TABNSM_KERNEL must be avx512, avx2, baseline or none, got {forced!r}. "
             "Unset it to let tabnsm choose."
         )
-    if forced != "none" and VARIANTS.index(forced) > _cpu_level():
+    if forced == "none":
+        return forced
+    if VARIANTS.index(forced) > _cpu_level() or _open(forced) is None:
         raise InvalidOptionError(
             f"TABNSM_KERNEL must name a kernel that was built and that this processor runs, got "
             f"{forced!r}. Unset it to let tabnsm choose."
@@ -53,6 +55,29 @@ def library(d_head: int) -> ctypes.CDLL | None:
     if variant == "avx512" and d_head <= 8 and "TABNSM_KERNEL" not in os.environ:
         variant = "avx2"
     return _open(variant)
+
+
+def thread_pool() -> int | None:
+    """Address of the function that runs work on torch's own threads; None if there is none.
+
+    Threads of one's own would compete with torch's, which keep spinning for some milliseconds
+    after each operation. A forked child has to do without: the pool does not survive a fork.
+    """
+    return _gomp_parallel() if os.getpid() == _IMPORTED_BY else None
+
+
+_IMPORTED_BY = os.getpid()
+
+
+@functools.cache
+def _gomp_parallel() -> int | None:
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return None
+    try:
+        runtime = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        return ctypes.cast(runtime.GOMP_parallel, ctypes.c_void_p).value
+    except (OSError, AttributeError):
+        return None
 
 
 @functools.cache

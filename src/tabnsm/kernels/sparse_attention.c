@@ -57,6 +57,8 @@ typedef struct {
     /* (selection block, slot): compressed blocks that overlap it, and by which share of theirs */
     const int32_t *overlap;
     const float *share;
+    /* Runs a function on n threads of a pool that exists, and waits (GOMP_parallel); or NULL. */
+    void (*parallel)(void (*)(void *), void *, unsigned n, unsigned flags);
 } Problem;
 
 enum { WINDOW, COMPRESSED, SELECTED };
@@ -843,13 +845,13 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     return used;
 }
 
-static void *work(void *argument) {
+static void work(void *argument) {
     Job *job = argument;
     const Problem *problem = job->problem;
     Pair pair;
     void *memory = NULL;
     size_t size = lay_out(problem, &pair, NULL);
-    if (posix_memalign(&memory, 64, size)) return NULL; /* the other threads take over */
+    if (posix_memalign(&memory, 64, size)) return; /* the other threads take over */
     memset(memory, 0, size); /* padding must be zeros, and finite */
     lay_out(problem, &pair, memory);
     int64_t n_pairs = problem->n_rows * problem->n_heads;
@@ -859,23 +861,32 @@ static void *work(void *argument) {
         run_pair(problem, &pair, index, job->backward);
     }
     free(memory);
+}
+
+static void *work_in_thread(void *argument) {
+    work(argument);
     return NULL;
 }
 
-/* Threads live for one call: nothing is left behind that a fork could break. Returns 0 on
- * success, 1 when memory ran out. */
+/* Threads that live for one call: nothing is left behind that a fork could break. */
+static void run_in_threads(Job *job, int64_t n_threads) {
+    pthread_t threads[MAX_THREADS];
+    int n = 0;
+    while (n < n_threads - 1 && n < MAX_THREADS &&
+           !pthread_create(&threads[n], NULL, work_in_thread, job))
+        n++;
+    work(job);
+    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
+/* Returns 0 on success, 1 when memory ran out. */
 __attribute__((visibility("default"))) int tabnsm_sparse_attention(const Problem *problem,
                                                                    int backward) {
     Job job = {problem, backward, 0};
-    pthread_t threads[MAX_THREADS];
-    int n_started = 0;
-    while (n_started < problem->n_threads - 1 && n_started < MAX_THREADS)
-        if (pthread_create(&threads[n_started], NULL, work, &job))
-            break;
-        else
-            n_started++;
-    work(&job);
-    for (int i = 0; i < n_started; i++) pthread_join(threads[i], NULL);
+    if (problem->n_threads > 1 && problem->parallel)
+        problem->parallel(work, &job, (unsigned)problem->n_threads, 0);
+    else
+        run_in_threads(&job, problem->n_threads);
     return job.next < problem->n_rows * problem->n_heads;
 }
 

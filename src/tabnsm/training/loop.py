@@ -159,7 +159,7 @@ class Trainer:
         for group in state.optimizer.param_groups:
             group["lr"] = learning_rate
         state.model.train()
-        batches = state.sampler.epoch_rows().split(self.batch_size)
+        batches = torch.split(state.sampler.epoch_rows(), self.batch_size)
         total = 0.0
         done = 0
         for rows in batches:
@@ -218,7 +218,8 @@ class Trainer:
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
     """AdamW that decays matrices, but not tokens, biases, norms and blending scalars."""
-    decayed, free = [], []
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         is_matrix = parameter.ndim >= 2 and not name.startswith("tokenizer.")
         (decayed if is_matrix else free).append(parameter)

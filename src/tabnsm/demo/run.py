@@ -1,4 +1,4 @@
-"""The demo: real loans with free text, TabNSM beside boosting and ridge regression."""
+"""The demo from the table to the picture."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tabnsm.demo.baselines import MAX_CATEGORIES, MIN_ROWS, make_boosting, make_ridge
+from tabnsm.demo.screen import show_code, show_results, show_table, show_verdict
 from tabnsm.errors import InvalidDataError, MissingExtraError
 from tabnsm.estimator import TabNSMRegressor
 from tabnsm.files import TableWriter
@@ -26,15 +28,12 @@ TARGET = "interest_rate"
 # Row numbers, and what is known only after the rate is set.
 LEFT_OUT = ["rownames", "grade", "sub_grade", "installment", "balance", "loan_status"]
 LEFT_OUT += ["paid_total", "paid_principal", "paid_interest", "paid_late_fees"]
-SHOWN = ["emp_title", "annual_income", "loan_purpose", "loan_amount", "term", TARGET]
 
 TABNSM, BOOSTING, RIDGE, MEAN = "TabNSM", "HistGradientBoosting", "ridge regression", "mean"
-# HistGradientBoosting takes at most 255 categories per column.
-MAX_CATEGORIES = 254
 GIVEN = {
     TABNSM: "all columns as they are; text through MiniLM",
-    BOOSTING: "scikit-learn's defaults; strings as categories, the 254 most frequent",
-    RIDGE: "numbers standardised, missing ones flagged; strings one-hot from 20 rows on",
+    BOOSTING: f"scikit-learn's defaults; strings as categories, the {MAX_CATEGORIES} most frequent",
+    RIDGE: f"numbers standardised, missing ones flagged; strings one-hot from {MIN_ROWS} rows on",
     MEAN: "the mean of the training rows",
 }
 
@@ -103,7 +102,7 @@ def run_demo(
     train, test = train_test_split(loans, test_size=0.2, random_state=42)
     X, y = train.drop(columns=TARGET), train[TARGET]
     X_test, truth = test.drop(columns=TARGET), test[TARGET].to_numpy()
-    _show_table(console, loans, len(train), len(test))
+    show_table(console, loans, TARGET, len(train), len(test))
 
     model = TabNSMRegressor(
         max_epochs=max_epochs,
@@ -113,7 +112,7 @@ def run_demo(
     )
     _show_columns(console, X)
     console.rule("Training")
-    methods: dict[str, Any] = {TABNSM: model, BOOSTING: _boosting(X), RIDGE: _ridge(X)}
+    methods: dict[str, Any] = {TABNSM: model, BOOSTING: make_boosting(X), RIDGE: make_ridge(X)}
     results = {}
     for name, method in methods.items():
         console.print(f"{name}: {GIVEN[name]}")
@@ -121,9 +120,12 @@ def run_demo(
     results[MEAN] = _measure(
         lambda X, y: None, lambda X: np.full(len(X), y.mean()), X, y, X_test, truth
     )
-    _show_results(console, results)
+    metrics = {name: result.metrics for name, result in results.items()}
+    show_results(console, metrics, {name: r.fit_seconds for name, r in results.items()})
+    for name in (RIDGE, BOOSTING):
+        show_verdict(console, TABNSM, name, {key: m["rmse"] for key, m in metrics.items()})
     _write(console, out, model, results, test)
-    _show_code(console)
+    show_code(console, TARGET)
     return results
 
 
@@ -143,48 +145,6 @@ def _load_loans(n_rows: int | None) -> pd.DataFrame:
     return loans.drop(columns=LEFT_OUT)[:n_rows]
 
 
-def _boosting(X: pd.DataFrame) -> Any:
-    """Boosting, with the most frequent strings of each column as categories."""
-    import pandas as pd
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
-    known = {name: X[name].value_counts().index[:MAX_CATEGORIES] for name in _strings(X)}
-
-    def categorise(table: pd.DataFrame) -> pd.DataFrame:
-        types = {name: pd.CategoricalDtype(values) for name, values in known.items()}
-        return table.assign(**{n: table[n].where(table[n].isin(known[n])) for n in known}).astype(
-            types
-        )
-
-    return make_pipeline(
-        FunctionTransformer(categorise), HistGradientBoostingRegressor(random_state=0)
-    )
-
-
-def _ridge(X: pd.DataFrame) -> Any:
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    strings = _strings(X)
-    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    one_hot = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", min_frequency=20, sparse_output=False
-    )
-    return make_pipeline(
-        make_column_transformer((one_hot, strings), remainder=numbers),
-        RidgeCV(alphas=np.logspace(-2, 4, 13)),
-    )
-
-
-def _strings(X: pd.DataFrame) -> list[str]:
-    return [str(name) for name in X.columns if X[name].dtype.kind not in "ifb"]
-
-
 def _measure(
     fit: Callable[..., Any],
     predict: Callable[..., Any],
@@ -200,25 +160,6 @@ def _measure(
     return MethodResult(regression_metrics(truth, prediction), seconds, prediction)
 
 
-def _show_table(console: Console, loans: pd.DataFrame, n_train: int, n_test: int) -> None:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    console.rule("Data")
-    console.print(
-        f"{len(loans):,} loans by Lending Club (openintro/loans_full_schema): predict the "
-        f"{TARGET} from {loans.shape[1] - 1} columns that are known before it is set. "
-        f"{n_train:,} rows to train, {n_test:,} to test."
-    )
-    table = RichTable(title="The first loans, some of the columns")
-    for name in SHOWN:
-        table.add_column(name, justify="left" if loans[name].dtype.kind == "O" else "right")
-    for row in loans[SHOWN].head(4).itertuples(index=False):
-        cells = (cell if isinstance(cell, str) else f"{cell:,g}" for cell in row)
-        table.add_row(*(escape(cell) for cell in cells))
-    console.print(table)
-
-
 def _show_columns(console: Console, X: pd.DataFrame) -> None:
     """Fit an encoder for its report; the embeddings it makes are in the cache for the fit."""
     console.rule("What is understood of each column")
@@ -227,31 +168,6 @@ def _show_columns(console: Console, X: pd.DataFrame) -> None:
     encoder.fit_transform(Table.from_native(X))
     console.print(encoder.describe())
     console.print(f"{X.shape[1]} columns become {encoder.n_features} features.")
-
-
-def _show_results(console: Console, results: dict[str, MethodResult]) -> None:
-    from rich.table import Table as RichTable
-
-    console.rule("Test rows")
-    table = RichTable()
-    headings = ("method", "RMSE", "MAE", "R2", "Spearman", "within 1 of 20 bins", "fit seconds")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "method" else "right")
-    for name, result in results.items():
-        values = (result.metrics[key] for key in ("rmse", "mae", "r2", "spearman"))
-        cells = [f"{value:.3f}" for value in values]
-        share = f"{result.metrics['within_one_bin']:.1%}"
-        table.add_row(name, *cells, share, f"{result.fit_seconds:.1f}")
-    console.print(table)
-    ours = results[TABNSM].metrics["rmse"]
-    for name in (RIDGE, BOOSTING):
-        theirs = results[name].metrics["rmse"]
-        verb = "beat" if ours < theirs else "did not beat"
-        word = "lower" if ours < theirs else "higher"
-        console.print(
-            f"TabNSM {verb} {name}: its RMSE of {ours:.3f} is {abs(ours / theirs - 1):.1%} "
-            f"{word} than {theirs:.3f}."
-        )
 
 
 def _write(
@@ -279,15 +195,3 @@ def _write(
     console.rule("Written")
     for what, path in paths.items():
         console.print(f"{what:<12} {path}", soft_wrap=True)
-
-
-def _show_code(console: Console) -> None:
-    console.rule("The same in Python")
-    console.print(
-        "from tabnsm import TabNSMRegressor\n"
-        f'model = TabNSMRegressor(random_state=0).fit(loans.drop(columns="{TARGET}"), '
-        f'loans["{TARGET}"])\n'
-        "model.predict(new_loans)",
-        markup=False,
-        soft_wrap=True,
-    )

@@ -1,0 +1,31 @@
+"""Write the model file that later versions must read; run once per format version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tabnsm import TabNSMRegressor
+from tabnsm.model_file import FORMAT_VERSION
+
+rng = np.random.default_rng(0)
+frame = pd.DataFrame(
+    {
+        "a": rng.normal(size=80).round(3),
+        "b": rng.choice(["x", "y", "z"], 80),
+        "when": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 300, 80), "D"),
+    }
+)
+frame.loc[3, "a"] = np.nan
+target = frame["a"].fillna(0) + (frame["b"] == "x")
+model = TabNSMRegressor(max_epochs=3, d_token=8, head_width=8, random_state=0).fit(frame, target)
+
+path = Path(__file__).parents[1] / f"tests/fixtures/model-format-{FORMAT_VERSION}.safetensors"
+model.save(path)
+rows = frame.head(8).assign(when=frame["when"].dt.strftime("%Y-%m-%d").head(8))
+rows = rows.astype(object).where(rows.notna(), None)
+expected = {"rows": rows.to_dict("list"), "predictions": model.predict(frame.head(8)).tolist()}
+path.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")
