@@ -38,15 +38,17 @@ def step(operator: Callable[..., Tensor], inputs: list[Tensor]) -> Callable[[], 
     return run
 
 
-def fastest(run: Callable[[], object], seconds: float) -> float:
-    """Fastest round in milliseconds, after one that warms up."""
-    run()
-    best, start = float("inf"), time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        begin = time.perf_counter()
+def fastest(runs: list[Callable[[], object]], seconds: float) -> list[float]:
+    """Fastest round of each in milliseconds, in turns so that all meet the same machine."""
+    for run in runs:
         run()
-        best = min(best, time.perf_counter() - begin)
-    return best * 1e3
+    best, start = [float("inf")] * len(runs), time.perf_counter()
+    while time.perf_counter() - start < seconds * len(runs):
+        for i, run in enumerate(runs):
+            begin = time.perf_counter()
+            run()
+            best[i] = min(best[i], time.perf_counter() - begin)
+    return [x * 1e3 for x in best]
 
 
 def compare(n_features: int, d_head: int, n_heads: int, seconds: float) -> None:
@@ -63,10 +65,12 @@ def compare(n_features: int, d_head: int, n_heads: int, seconds: float) -> None:
         return kernels.sparse_attention(*x, **OPTIONS)
 
     with torch.no_grad():
-        sparse_forward = fastest(lambda: sparse(*inputs), seconds)
-        dense_forward = fastest(lambda: scaled_dot_product_attention(q, k, v), seconds)
-    sparse_both = fastest(step(sparse, inputs), seconds)
-    dense_both = fastest(step(scaled_dot_product_attention, inputs[:3]), seconds)
+        sparse_forward, dense_forward = fastest(
+            [lambda: sparse(*inputs), lambda: scaled_dot_product_attention(q, k, v)], seconds
+        )
+    sparse_both, dense_both = fastest(
+        [step(sparse, inputs), step(scaled_dot_product_attention, inputs[:3])], seconds
+    )
     print(
         f"{n_features:6d} {n_heads} x {d_head:<3d} {n_rows:5d} "
         f"{sparse_forward:9.1f} {dense_forward:9.1f} {dense_forward / sparse_forward:6.1f}x "

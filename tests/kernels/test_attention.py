@@ -141,7 +141,9 @@ def test_any_strides_are_accepted(variant: str) -> None:
     assert torch.isfinite(gradient).all()
 
 
-def test_threads_and_neighbours_change_no_bit(variant: str) -> None:
+def test_threads_and_neighbours_change_no_bit(
+    variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inputs = Case(5, 2, 107, 8, PAPER, seed=3).tensors(torch.float32)
     n_threads = torch.get_num_threads()
     try:
@@ -149,9 +151,12 @@ def test_threads_and_neighbours_change_no_bit(variant: str) -> None:
         one = step(kernels.sparse_attention, inputs, PAPER)
         torch.set_num_threads(2)
         two = step(kernels.sparse_attention, inputs, PAPER)
+        monkeypatch.setattr(kernels.attention, "thread_pool", lambda: None)
+        own = step(kernels.sparse_attention, inputs, PAPER)
     finally:
         torch.set_num_threads(n_threads)
     assert all(torch.equal(x, y) for x, y in zip(one, two, strict=True))
+    assert all(torch.equal(x, y) for x, y in zip(one, own, strict=True))
     alone = kernels.sparse_attention(*(x[3:4] for x in inputs), **PAPER)
     assert torch.equal(alone[0], one[0][3])
 

@@ -158,7 +158,10 @@ class TargetScaler:
             Values in the units of the target.
         """
         standard = np.asarray(standard, dtype=np.float64)
-        return (standard * self.scale + self.mean) / self.pre_scale
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            values = (standard * self.scale + self.mean) / self.pre_scale
+        return np.clip(values, -largest, largest)
 
     def to_state(self) -> dict[str, float]:
         """JSON-able form.
