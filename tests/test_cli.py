@@ -98,6 +98,17 @@ def test_fit_says_what_it_did(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert "epoch   2" in captured.err
 
 
+def test_brackets_in_a_file_name_are_no_markup(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model[bold].safetensors"
+    data = str(folder / "data.csv")
+    assert main(["fit", data, "-t", "price", "-o", str(model), "--epochs", "1"]) == 0
+    assert "model[bold].safetensors (" in capsys.readouterr().out
+    assert main(["info", str(model)]) == 0
+    assert "model[bold].safetensors: " in capsys.readouterr().out
+
+
 def test_the_file_and_the_estimator_agree(folder: Path, frame: pd.DataFrame) -> None:
     features = frame[["size", "shop", "sold"]]
     direct = TabNSMRegressor(max_epochs=3, random_state=0).fit(features, frame["price"])
@@ -244,6 +255,7 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
         (["--preset", "best"], "preset must be one of"),
         (["--epochs", "0"], "max_epochs must be an integer >= 1, got 0"),
         (["--epochs", "many"], "'--epochs'"),
+        (["--seed", "-1"], "'--seed'"),
         (["--validation-fraction", "2"], "validation_fraction must be"),
         (["--out", "/no/such/folder/m.safetensors"], "there is no folder"),
         (["--out", "."], "is a folder"),
@@ -275,6 +287,8 @@ def test_other_commands_refuse_in_one_line(
     blank.write_text("size,shop,sold,price\n1,west,01.01.2024,\n")
     words = tmp_path / "words.csv"
     words.write_text("size,shop,sold\nbig,west,01.01.2024\n")
+    dates = tmp_path / "dates.parquet"
+    pd.read_csv(data).assign(price=pd.Timestamp("2024-01-01")).to_parquet(dates)
     for arguments, message in [
         (["predict", "none.safetensors", data], "there is no file none.safetensors"),
         (["predict", data, data], "is not a whole safetensors file"),
@@ -288,6 +302,7 @@ def test_other_commands_refuse_in_one_line(
         (["evaluate", model, data], "Missing option '--target'"),
         (["evaluate", model, data, "-t", "shop"], "--target must name a column of numbers"),
         (["evaluate", model, str(blank), "-t", "price"], "'price' has none"),
+        (["evaluate", model, str(dates), "-t", "price"], "of numbers, but 'price' has dates"),
         (["info", data], "is not a whole safetensors file"),
         (["train"], "No such command 'train'"),
     ]:

@@ -54,6 +54,21 @@ def test_constant_sides_stay_finite() -> None:
     assert regression_metrics([1.0], [2.0])["rmse"] == 1.0
 
 
+def test_constant_truth_has_no_bins_but_exact_predictions() -> None:
+    near = regression_metrics([1.0, 1.0, 1.0], [1.0, 1.1, 0.9])
+    assert near["within_one_bin"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("unit", [2.0**1020, 2.0**-1000])
+def test_squares_of_huge_and_tiny_values_stay_in_range(unit: float) -> None:
+    y, prediction = np.array([1.0, -2.0, 3.0]), np.array([1.5, -1.0, 2.0])
+    plain, scaled = (regression_metrics(u * y, u * prediction) for u in (1.0, unit))
+    for name in ("rmse", "mae"):
+        assert scaled[name] == unit * plain[name]
+    for name in ("r2", "spearman", "within_one_bin"):
+        assert scaled[name] == plain[name]
+
+
 @pytest.mark.parametrize(
     ("y", "prediction", "weight"),
     [

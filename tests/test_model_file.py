@@ -126,6 +126,47 @@ def test_a_newer_version_is_named(model: TabNSMRegressor, tmp_path: Path) -> Non
         TabNSMRegressor.load(path)
 
 
+def test_a_whole_file_with_parts_that_do_not_fit_is_refused(
+    model: TabNSMRegressor, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    tensors, meta = read_container(path)
+    params = meta["params"] | {"unheard_of": 1}
+    without_head = {name: x for name, x in tensors.items() if "head" not in name}
+    without_scaler = {name: x for name, x in meta.items() if name != "scaler"}
+    for parts, about, message in (
+        (tensors, meta | {"params": params}, "unheard_of"),
+        (without_head, meta, "head.mlp1|state_dict"),
+        (tensors, without_scaler, "scaler"),
+        (tensors, meta | {"format_version": None}, "file format by an integer, got None"),
+        (tensors, [], "JSON object as metadata, got list"),
+    ):
+        write_container(path, parts, about)  # type: ignore[arg-type]
+        with pytest.raises(ModelFileError, match=message):
+            TabNSMRegressor.load(path)
+
+
+def test_what_was_read_does_not_change_with_the_file(
+    model: TabNSMRegressor, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    tensors, _ = read_container(path)
+    before = {name: x.clone() for name, x in tensors.items()}
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.write(b"\x01" * size)
+    assert all(torch.equal(x, before[name]) for name, x in tensors.items())
+
+
+def test_a_device_object_can_be_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
+    y = frame["a"].fillna(0)
+    model = TabNSMRegressor(max_epochs=1, d_token=8, device=torch.device("cpu")).fit(frame, y)
+    model.save(tmp_path / "m.safetensors")
+    assert TabNSMRegressor.load(tmp_path / "m.safetensors").device == "cpu"
+
+
 def test_kill_while_saving_leaves_the_old_file(
     model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -37,14 +37,16 @@ def atomic_write(path: str | Path, content: bytes) -> None:
         raise
 
 
-def write_container(path: str | Path, tensors: Mapping[str, Tensor], meta: Any) -> None:
+def write_container(
+    path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]
+) -> None:
     """Write tensors and JSON-able metadata to `path`.
 
     Parameters
     ----------
     path : str or Path
     tensors : mapping of str to Tensor
-    meta : JSON-able object
+    meta : JSON-able mapping
     """
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(meta, sort_keys=True, allow_nan=False)
@@ -52,7 +54,7 @@ def write_container(path: str | Path, tensors: Mapping[str, Tensor], meta: Any) 
     atomic_write(path, safetensors.torch.save(plain, metadata=header))
 
 
-def read_container(path: str | Path) -> tuple[dict[str, Tensor], Any]:
+def read_container(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_container` wrote, after checking every byte of it.
 
     Raises
@@ -66,7 +68,8 @@ def read_container(path: str | Path) -> tuple[dict[str, Tensor], Any]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: a tensor that maps the file would change, or crash, along with it.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(
             f"{path} is not a whole safetensors file ({error}). "
@@ -82,7 +85,13 @@ def read_container(path: str | Path) -> tuple[dict[str, Tensor], Any]:
             f"{path} does not match its own SHA-256: it was damaged or changed after it was "
             "written. Get a fresh copy or save the model again."
         )
-    return tensors, json.loads(header[META_KEY])
+    meta = json.loads(header[META_KEY])
+    if not isinstance(meta, dict):
+        raise ModelFileError(
+            f"{path} must hold a JSON object as metadata, got {type(meta).__name__}. "
+            "Give a file made by TabNSMRegressor.save."
+        )
+    return tensors, meta
 
 
 def content_hash(tensors: Mapping[str, Tensor], text: str = "") -> str:

@@ -37,7 +37,8 @@ def regression_metrics(
         - spearman: rank correlation, ties at their mean rank; 0 where either side is constant,
           since a constant ranks nothing;
         - within_one_bin: share of rows whose prediction falls in the bin of the true value or
-          in one beside it; predictions beyond the range count as in the outermost bin.
+          in one beside it; predictions beyond the range count as in the outermost bin. For
+          constant `y`, which has no bins, share of exact predictions.
 
     Examples
     --------
@@ -46,16 +47,21 @@ def regression_metrics(
     (0.333, 1.0, 1.0)
     """
     truth, predicted, weight = _check(y, prediction, sample_weight)
+    # A power of two, so that squares of huge or tiny numbers stay in float64, bit for bit.
+    exponent = int(np.frexp(max(np.abs(truth).max(), np.abs(predicted).max()))[1]) + 1
+    truth, predicted = np.ldexp(truth, -exponent), np.ldexp(predicted, -exponent)
     error = predicted - truth
     mse = float(np.average(error**2, weights=weight))
     variance = float(np.average((truth - np.average(truth, weights=weight)) ** 2, weights=weight))
     is_constant = truth.min() == truth.max() or variance == 0
     r2 = float(mse == 0) if is_constant else 1 - mse / variance
     close = np.abs(_bins(predicted, truth, n_bins) - _bins(truth, truth, n_bins)) <= 1
+    if is_constant:
+        close = error == 0
     return {
-        "rmse": float(np.sqrt(mse)),
-        "mse": mse,
-        "mae": float(np.average(np.abs(error), weights=weight)),
+        "rmse": _scaled(np.sqrt(mse), exponent),
+        "mse": _scaled(mse, 2 * exponent),
+        "mae": _scaled(np.average(np.abs(error), weights=weight), exponent),
         "r2": r2,
         "spearman": _correlation(_ranks(truth, weight), _ranks(predicted, weight), weight),
         "within_one_bin": float(np.average(close, weights=weight)),
@@ -77,6 +83,11 @@ def _check(y: Any, prediction: Any, sample_weight: Any) -> tuple[Values, Values,
         raise InvalidDataError("sample_weight must be finite, >= 0 and somewhere > 0.")
     kept = weight > 0
     return truth[kept], predicted[kept], weight[kept]
+
+
+def _scaled(value: float, exponent: int) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(value, exponent))
 
 
 def _bins(values: Values, truth: Values, n_bins: int) -> NDArray[np.int64]:

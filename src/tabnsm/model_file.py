@@ -10,7 +10,7 @@ import torch
 
 from tabnsm._version import __version__
 from tabnsm.container import read_container, write_container
-from tabnsm.errors import ModelFileError
+from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import TableEncoder, TargetScaler
 from tabnsm.presets import plain_value, resolve_options
@@ -54,6 +54,25 @@ def load_model(
     """Read an estimator from `path`, without pickle."""
     tensors, meta = read_container(path)
     check_meta(path, meta)
+    try:
+        estimator = _restore(cls, tensors, meta, text_encoder)
+    except TabNSMError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, RuntimeError) as error:
+        raise ModelFileError(
+            f"{path} must hold all parts of a saved model, but they do not fit together "
+            f"({type(error).__name__}: {_first_line(error)}). Save the model again."
+        ) from error
+    estimator.model_.to(device)
+    return estimator
+
+
+def _restore(
+    cls: type[TabNSMRegressor],
+    tensors: dict[str, torch.Tensor],
+    meta: dict[str, Any],
+    text_encoder: str | TextEncoder | None,
+) -> TabNSMRegressor:
     estimator = cls(**meta["params"])
     options: dict[str, dict[str, Any]] = meta["options"]
     flat = {name: value for part in options.values() for name, value in part.items()}
@@ -70,7 +89,7 @@ def load_model(
         **options["architecture"],
     )
     model.load_state_dict(_part(tensors, "model."))
-    estimator.model_ = model.to(device).eval()
+    estimator.model_ = model.eval()
     estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
     estimator.history_ = History.from_dict(meta["history"])
     estimator.n_features_in_ = meta["n_features_in"]
@@ -79,11 +98,16 @@ def load_model(
     return estimator
 
 
-def check_meta(path: str | Path, meta: Any) -> None:
+def check_meta(path: str | Path, meta: dict[str, Any]) -> None:
     """Refuse metadata that is not a saved model's, or is of a newer format."""
     if meta.get("kind") != "model":
         raise ModelFileError(
             f"{path} holds a {meta.get('kind')}, not a saved model. "
+            "Give a file made by TabNSMRegressor.save."
+        )
+    if not isinstance(meta.get("format_version"), int):
+        raise ModelFileError(
+            f"{path} must name its file format by an integer, got {meta.get('format_version')!r}. "
             "Give a file made by TabNSMRegressor.save."
         )
     if meta["format_version"] > FORMAT_VERSION:
@@ -98,6 +122,7 @@ def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
     params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
     if not isinstance(params["text_encoder"], str):
         params["text_encoder"] = params["text_encoder"].name
+    params["device"] = str(params["device"])
     if params["checkpoint_dir"] is not None:
         params["checkpoint_dir"] = str(params["checkpoint_dir"])
     if params["column_kinds"] is not None:
@@ -109,3 +134,7 @@ def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0]

@@ -141,6 +141,21 @@ def test_any_strides_are_accepted(variant: str) -> None:
     assert torch.isfinite(gradient).all()
 
 
+def test_inputs_that_overlap_themselves_have_the_right_gradient(variant: str) -> None:
+    # Features of a sliding window: torch lays out a tensor like it with the last axis outside.
+    options = {**PAPER, "compress_block_size": 2, "compress_stride": 2, "selection_block_size": 2}
+    q, _, v, *rest = Case(1, 1, 2, 4, options, seed=5).tensors(torch.float32)
+    signal = torch.linspace(-1, 1, 5, requires_grad=True)
+    gradients = []
+    for copy in (False, True):
+        k = signal.unfold(0, 4, 1)[None, None]
+        out = kernels.sparse_attention(q, k.clone() if copy else k, v, *rest, **options)
+        weights = torch.arange(8.0).view_as(out)
+        gradients.append(torch.autograd.grad(out, [q, signal, v], weights))
+    for x, y in zip(*gradients, strict=True):
+        torch.testing.assert_close(x, y)
+
+
 def test_threads_and_neighbours_change_no_bit(
     variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,15 +237,55 @@ def test_wrong_options_are_refused(variant: str) -> None:
         kernels.sparse_attention(*inputs, **PAPER)
 
 
+def compiled(source: Path, folder: Path, *flags: str) -> ctypes.CDLL:
+    target = folder / "kernel.so"
+    flags = ("-O1", "-std=gnu11", "-shared", "-fPIC", "-pthread", *flags)
+    subprocess.run(["gcc", *flags, str(source), "-o", str(target), "-lm"], check=True)
+    return ctypes.CDLL(str(target))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile a mutant with")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("last = from + n_queries + problem->window_size;", "last = from + n_queries;"),
+        ("(ivec)(lanes <= at + reach)", "(ivec)(lanes < at + reach)"),
+        ("ivec better = (ivec)(x > best[t]);", "ivec better = (ivec)(x < best[t]);"),
+        ("left >= shape.size ? shape.size : left;", "left >= shape.size ? shape.size : 1;"),
+        ("weight[i] = gates[COMPRESSED][i] *", "weight[i] = gates[WINDOW][i] *"),
+        ("sum += *share++ * load(p + *overlap++ * TILE);", "sum += load(p + *overlap++ * TILE);"),
+        ("float delta = sum_lanes(sum) * inverse;", "float delta = sum_lanes(sum);"),
+        ("pair->scale = 1.0f / __builtin_sqrtf((float)d_head);", "pair->scale = 1.0f;"),
+    ],
+)
+def test_a_mutated_kernel_fails_the_loops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    source = SOURCE.read_text()
+    assert source.count(old) == 1, "the mutation must change the source at one place"
+    uneven = {**PAPER, "compress_block_size": 4, "compress_stride": 3, "selection_block_size": 5}
+
+    def compare() -> None:
+        for options in (PAPER, uneven):
+            inputs = Case(1, 1, 47, 4, options, seed=2).tensors(torch.float32)
+            exact = [x.detach().double().requires_grad_() for x in inputs]
+            got = step(kernels.sparse_attention, inputs, options)
+            assert_close(got, step(oracle.sparse_attention, exact, options))
+
+    compare()
+    (tmp_path / "mutant.c").write_text(source.replace(old, new))
+    opened = compiled(tmp_path / "mutant.c", tmp_path)
+    monkeypatch.setattr(kernels.attention, "library", lambda d_head: opened)
+    with pytest.raises(AssertionError):
+        compare()
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile the wide variant with")
 def test_vectors_of_sixteen_are_right_on_any_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The AVX-512 code differs from the rest by the length of its vectors, which gcc can emulate.
-    wide = tmp_path / "wide.so"
-    flags = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wno-psabi", "-DLANES=16"]
-    subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(wide), "-lm"], check=True)
-    opened = ctypes.CDLL(str(wide))
+    opened = compiled(SOURCE, tmp_path, "-Wno-psabi", "-DLANES=16")
     monkeypatch.setattr(kernels.attention, "library", lambda d_head: opened)
     for d_head in (3, 8, 16, 33):
         for n_features in (1, 31, 107):

@@ -47,3 +47,9 @@ def test_words_are_no_numbers():
         Column("c", pa.array(["1", "two"])).to_float()
     _, valid = parse_floats(["1_000", "", "1e5", " 2 ", "+3"])
     assert valid.tolist() == [False, False, True, True, True]
+
+
+def test_booleans_written_as_words_are_numbers_as_in_pandas():
+    column = Column("c", pa.array(["True", "FALSE", None, " true "]))
+    assert column.to_float()[[0, 1, 3]].tolist() == [1, 0, 1]
+    assert parse_floats(["yes", "truely"])[1].tolist() == [False, False]

@@ -103,3 +103,9 @@ def test_without_a_format_the_first_that_fits_is_taken():
 def test_numbers_are_no_dates():
     with pytest.raises(InvalidDataError, match="'d' must hold dates"):
         read_dates(Column("d", pa.array([1, 2])), None)
+
+
+@pytest.mark.parametrize("nothing", [pa.array([None, float("nan")]), pa.nulls(2)])
+def test_a_column_without_values_may_be_of_any_type(nothing):
+    _, missing = read_dates(Column("d", nothing), "Y-m-d")
+    assert missing.all()

@@ -94,6 +94,11 @@ def test_the_user_overrules():
     assert kinds(frame, column_kinds={"zip": "text", "when": "numeric"})["zip"] == "text"
 
 
+def test_a_date_column_without_values_can_be_asked_for():
+    frame = pd.DataFrame({"when": [np.nan] * 12, "n": range(12)})
+    assert kinds(frame, column_kinds={"when": "date"}) == {"when": "date", "n": "numeric"}
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing.column import Column
-from tabnsm.preprocessing.objects import from_objects
+from tabnsm.preprocessing.objects import from_objects, from_times
 
 UTC_NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 
@@ -28,6 +28,7 @@ def objects(*values: object) -> Column:
         ((1, 2.5), "number", [1, 2.5]),
         ((True, 2), "number", [1, 2]),
         ((decimal.Decimal("1.5"), None), "number", [1.5, np.nan]),
+        ((10**400, -(10**400), 1), "number", [np.inf, -np.inf, 1]),
         ((datetime.timedelta(seconds=90), None), "number", [90, np.nan]),
         ((datetime.time(1, 0, 1), None), "number", [3601, np.nan]),
         ((datetime.date(1970, 1, 2), None), "temporal", [86400, np.nan]),
@@ -77,3 +78,15 @@ def test_any_mix_of_values_becomes_a_factor(values):
     assert len(set(factor.values)) == len(factor.values)
     assert all(value.strip() for value in factor.values)
     assert factor.counts(None).sum() == len(values)
+
+
+def test_half_of_a_surrogate_pair_does_not_stop_a_fit():
+    assert objects("\ud83d", "b", None).to_factor().values == ["?", "b"]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_times_of_numpy_keep_their_meaning_in_any_unit(unit):
+    day = from_times(np.array(["1970-01-02", "NaT"], dtype=f"datetime64[{unit}]"))
+    np.testing.assert_array_equal(Column("c", day).to_float(), [86400, np.nan])
+    length = from_times(np.array([1, "NaT"], dtype="timedelta64[D]").astype(f"m8[{unit}]"))
+    np.testing.assert_array_equal(Column("c", length).to_float(), [86400, np.nan])

@@ -177,14 +177,37 @@ def test_changed_types_are_converted():
         encoder.transform(Table.from_native(changed.assign(n=["1", "many"])))
 
 
-def test_an_empty_column_at_prediction_is_missing():
+@pytest.mark.parametrize("empty", [None, np.nan])
+def test_an_empty_column_at_prediction_is_missing(empty):
     frame = make_frame()
     encoder = encoder_for()
     encoder.fit_transform(Table.from_native(frame))
-    encoded = encoder.transform(Table.from_native(frame.assign(when=None, gap=None, color=None)))
+    encoded = encoder.transform(Table.from_native(frame.assign(when=empty, gap=empty, color=empty)))
     first = dict(zip(encoder.feature_names, full(encoded)[0].tolist(), strict=True))
     assert first["when_missing"] == first["gap_missing"] == 1
     assert first["when_days"] == first["gap"] == 0
+
+
+def test_dates_of_another_format_at_prediction_are_missing_with_a_warning():
+    days = [f"{month}/{month + 10}/2020" for month in range(1, 13)]
+    encoder = TableEncoder()
+    encoder.fit_transform(Table.from_native(pd.DataFrame({"when": days})))
+    new = pd.DataFrame({"when": ["2020-05-06", None, "1/2/2020"]})
+    message = r"1 value\(s\) of column 'when' are no dates written as m/d/Y, such as '2020-05-06'"
+    with pytest.warns(TabNSMWarning, match=message):
+        dense = encoder.transform(Table.from_native(new)).dense
+    assert dense[:2].count_nonzero() == 0
+    assert dense[2].count_nonzero() > 0
+
+
+def test_a_boolean_means_the_same_in_a_file_and_in_a_frame():
+    flags = pd.DataFrame({"flag": [True, False, True, True]})
+    words = flags.astype(str)
+    for at_fit in (flags, words):
+        encoder = TableEncoder()
+        encoded = encoder.fit_transform(Table.from_native(at_fit))
+        for later in (flags, words, words.map(str.upper)):
+            assert torch.equal(encoder.transform(Table.from_native(later)).dense, encoded.dense)
 
 
 def test_far_values_are_clipped_with_one_warning():

@@ -78,6 +78,23 @@ def test_read_only_input_is_not_changed():
     assert table.numbers([0, 1]).shape == (2, 2)
 
 
+def test_a_record_batch_keeps_its_names(frame):
+    batch = pa.RecordBatch.from_pandas(frame)
+    table = Table.from_native(batch)
+    assert (table.names, table.has_names) == (["a", "b", "s"], True)
+
+
+def test_masked_values_are_missing():
+    values = np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
+    table = Table.from_native(values)
+    np.testing.assert_array_equal(table.column("x1").to_float(), [np.nan, 4])
+
+
+def test_integers_of_128_bits_are_numbers():
+    frame = pl.DataFrame({"a": pl.Series([2**100, None], dtype=pl.Int128), "b": [1, 2]})
+    np.testing.assert_array_equal(Table.from_native(frame).numbers([0]).ravel(), [2.0**100, np.nan])
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tabnsm import ModelFileError, TabNSMRegressor, TabNSMWarning
 from tabnsm.training.checkpoint import FILE_NAME
+from tabnsm.training.loop import Trainer, TrainingState
 
 # One process per life. It says READY when it trains; with "half" it stops in the middle of a
 # checkpoint's bytes, says so, and waits for its end.
@@ -147,6 +149,46 @@ def test_other_data_or_options_are_refused(
     ):
         with pytest.raises(ModelFileError, match="same data and options"):
             changed()
+
+
+def test_a_seed_that_cannot_come_back_is_named(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray]
+) -> None:
+    model(tmp_path, random_state=None).fit(*table)
+    with pytest.raises(ModelFileError, match="random_state must have been a number"):
+        model(tmp_path, random_state=None).fit(*table, resume=True)
+
+
+def test_resume_is_bit_equal_with_every_way_to_weigh_draw_and_round(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table
+    weight = np.linspace(0.5, 2, 80)
+    step = Trainer.train_step
+
+    def crash(self: Trainer, state: TrainingState, rows: torch.Tensor) -> float:
+        if len(state.history) == 3:
+            raise ConnectionError
+        return step(self, state, rows)
+
+    for number, (options, fit) in enumerate(
+        (
+            ({"preset": "paper"}, {"sample_weight": weight}),
+            ({"precision": "bfloat16", "attention": "mamba"}, {}),
+            ({"attention": "full", "mixer": False}, {"X_val": X[:9], "y_val": y[:9]}),
+            ({"time_limit": 1e6}, {"validation_groups": np.arange(80) // 7}),
+        )
+    ):
+        folder = tmp_path / str(number)
+        options = {"max_epochs": 6, "refresh_every": 2, **options}
+        calm = model(folder / "calm", **options).fit(X, y, **fit)
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "train_step", crash)
+            with pytest.raises(ConnectionError):
+                model(folder / "crashed", **options).fit(X, y, **fit)
+        resumed = model(folder / "crashed", **options).fit(X, y, **fit, resume=True)
+        assert len(resumed.history_) == 6
+        np.testing.assert_array_equal(resumed.predict(X), calm.predict(X))
 
 
 def test_a_damaged_checkpoint_is_refused(

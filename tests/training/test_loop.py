@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tabnsm.errors import TabNSMWarning
+from tabnsm.errors import InvalidOptionError, TabNSMWarning
 from tabnsm.nn import TabNSM
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
@@ -17,13 +17,14 @@ from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History
 from tabnsm.training.loop import (
-    TILE_ROWS,
     Trainer,
     TrainingData,
     TrainingDivergedError,
     TrainingState,
     make_optimizer,
     predict_rows,
+    tile_rows,
+    weighted_rmse,
 )
 from tabnsm.training.objective import Objective, ObjectiveConfig
 from tabnsm.training.rise import RiseConfig, RiseSampler
@@ -123,6 +124,72 @@ def test_divergence_keeps_the_best_or_fails(monkeypatch: pytest.MonkeyPatch) -> 
         trainer.train(state)
 
 
+def test_infinite_predictions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, state = make(TrainingConfig())
+    with torch.no_grad():
+        state.model.head.dec2.bias.fill_(torch.inf)  # type: ignore[union-attr]
+    assert trainer.evaluate(state.model) == np.inf
+
+
+def test_an_interrupt_at_the_end_of_the_first_epoch_leaves_no_half_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    trainer, state = make(TrainingConfig(max_epochs=3))
+    monkeypatch.setattr("tabnsm.training.loop.EpochRecord", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(state)
+    assert not state.best_weights
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1.0, 1e170, 1e307])
+def test_rmse_of_any_magnitude(unit: float) -> None:
+    target, prediction = np.array([1.0, -2.0, 5.0]), np.array([1.5, 2.0, 4.0])
+    weight = np.array([0.5, 1.0, 3.0])
+    plain = np.sqrt(np.average((target - prediction) ** 2, weights=weight))
+    got = weighted_rmse(target * unit, prediction * unit, weight)
+    assert got == pytest.approx(plain * unit, rel=1e-12)
+    assert weighted_rmse(target, prediction, weight * unit) == pytest.approx(plain, rel=1e-12)
+    assert weighted_rmse(target * unit, target * unit, None) == 0
+    if unit == 1.0:
+        assert got == plain
+
+
+def test_huge_weights_are_weights() -> None:
+    trainer, _ = make(TrainingConfig())
+    data = trainer.data
+    weights = []
+    for unit in (1.0, 2.0**1020, 2.0**-1020):
+        weight = unit * np.linspace(1, 9, 150)
+        weighted = TrainingData(
+            data.train, data.train_target, weight, data.validation, data.validation_target, None
+        )
+        again = Trainer(trainer.config, trainer.objective, trainer.scaler, weighted, CPU)
+        assert again.weight is not None
+        weights.append(again.weight)
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": float("inf")}, "learning_rate must be finite and > 0, got inf"),
+        ({"learning_rate": "fast"}, "learning_rate must be finite and > 0, got 'fast'"),
+        ({"weight_decay": float("nan")}, "weight_decay must be finite and >= 0, got nan"),
+        ({"gradient_clip": float("inf")}, "1e30 never clips"),
+        ({"gradient_clip": None}, "gradient_clip must be finite"),
+        ({"time_limit": float("inf")}, "None is no limit"),
+        ({"time_limit": True}, "time_limit must be None or > 0 seconds"),
+    ],
+)
+def test_numbers_that_no_file_can_hold_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        TrainingConfig(**options)
+
+
 def test_report_is_called_every_epoch() -> None:
     seen: list[int] = []
     trainer, state = make(TrainingConfig(max_epochs=3), report=lambda h: seen.append(len(h)))
@@ -130,7 +197,7 @@ def test_report_is_called_every_epoch() -> None:
     assert seen == [1, 2, 3]
 
 
-@pytest.mark.parametrize("n_rows", [1, TILE_ROWS - 1, TILE_ROWS, TILE_ROWS + 1, 50])
+@pytest.mark.parametrize("n_rows", [1, 255, 256, 257, 600])
 def test_tiles_always_have_the_same_shape(n_rows: int) -> None:
     shapes: set[tuple[int, ...]] = set()
 
@@ -141,7 +208,7 @@ def test_tiles_always_have_the_same_shape(n_rows: int) -> None:
 
     table = encoded(n_rows, 3)
     np.testing.assert_allclose(predict_rows(Sum(), table, CPU), table.dense.sum(-1), rtol=1e-5)
-    assert shapes == {(TILE_ROWS, 5)}
+    assert shapes == {(tile_rows(5), 5)} == {(256, 5)}
 
 
 def test_weights_are_normalised_over_all_rows() -> None:

@@ -59,6 +59,8 @@ def number_values(table: Any, name: str, option: str, wanted: str = "numbers") -
         What it must hold, for the message.
     """
     column = Column(name, table.column(name))
+    if column.storage == "temporal":
+        raise InvalidDataError(f"{option} must name a column of {wanted}, but {name!r} has dates.")
     if column.storage in ("string", "categorical"):
         values = column.to_factor().values
         _, valid = parse_floats(values)

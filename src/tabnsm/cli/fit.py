@@ -73,7 +73,9 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Same number, same model.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)
+    ] = 0,
     text_encoder: Annotated[
         str,
         typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
@@ -197,6 +199,8 @@ def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:
     )
     console.print(
         f"Best of {len(history)} epochs: {history.best_epoch}, with a validation RMSE of "
-        f"{history.best.validation_rmse:.6g} (stopped: {history.stop_reason})."
+        f"{history.best.validation_rmse:.6g} (stopped: {history.stop_reason}).",
+        soft_wrap=True,
     )
-    console.print(f"Saved {out} ({out.stat().st_size / 1e6:.1f} MB).", soft_wrap=True)
+    size = out.stat().st_size / 1e6
+    console.print(f"Saved {out} ({size:.1f} MB).", markup=False, soft_wrap=True)

@@ -67,6 +67,7 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     console.print(
         f"{facts['file']}: {facts['bytes'] / 1e6:.1f} MB, "
         f"{facts['n_parameters']:,} parameters, file format {facts['format_version']}",
+        markup=False,
         soft_wrap=True,
     )
     console.print(columns)

@@ -194,4 +194,4 @@ def _write(
     plot_fit(truth, drawn, model.history_, TARGET, paths["picture"])
     console.rule("Written")
     for what, path in paths.items():
-        console.print(f"{what:<12} {path}", soft_wrap=True)
+        console.print(f"{what:<12} {path}", markup=False, soft_wrap=True)

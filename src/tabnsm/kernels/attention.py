@@ -160,6 +160,14 @@ def _dense_last(x: Tensor) -> Tensor:
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
+def _gradient_of(x: Tensor) -> Tensor:
+    """Room in the layout of an input, so that the gradients of views need no copy either."""
+    # Inputs that overlap themselves have no such layout, and torch's own may turn the axes.
+    like = torch.empty_like(x)
+    dense = like.stride(-1) == 1 or x.shape[-1] == 1
+    return like if dense else torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
 class _SparseAttention(torch.autograd.Function):
     """Keeps the inputs, the chosen blocks and two numbers per query and branch."""
 
@@ -188,8 +196,7 @@ class _SparseAttention(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         stats, selected, *inputs = ctx.saved_tensors
         tensors = dict(zip(INPUTS, inputs, strict=True))
-        # In the layout of the inputs, so that the gradients of views need no copy either.
-        gradients = {name: torch.empty_like(x) for name, x in zip(GRADIENTS, inputs, strict=True)}
+        gradients = {name: _gradient_of(x) for name, x in zip(GRADIENTS, inputs, strict=True)}
         tensors = {**tensors, "d_out": _dense_last(d_out), **gradients}
         _run(ctx.compiled, ctx.options, stats, selected, True, tensors)
         return (None, None, *gradients.values())

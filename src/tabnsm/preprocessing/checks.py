@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.preprocessing.datetime import find_date_format
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table import TableEncoder
 from tabnsm.preprocessing.table_input import Table
@@ -93,7 +94,7 @@ def _looks_like_id(table: Table, spec: ColumnSpec, rows: NDArray[np.int64]) -> b
     if spec.kind in ("text", "category"):
         words = column.to_factor().values
         code_like = [" " not in word and any(c.isdigit() for c in word) for word in words]
-        return bool(np.mean(code_like) >= _MOSTLY)
+        return bool(np.mean(code_like) >= _MOSTLY) and find_date_format(words) is None
     return False
 
 
@@ -119,6 +120,8 @@ def _find_leaks(
     target = y[rows]
     if len(rows) < _MIN_ROWS or target.min() == target.max():
         return []
+    # Divided first, so that sums and squares of huge numbers stay finite.
+    target = target / max(float(np.abs(target).max()), np.finfo(float).tiny)
     target = (target - target.mean()) / max(float(target.std()), np.finfo(float).tiny)
     sample = table.take(rows)
     held_out = generator.random(len(rows)) < 0.5

@@ -15,6 +15,8 @@ from tabnsm.preprocessing.objects import from_objects, nested_error
 Storage = Literal["number", "string", "categorical", "temporal", "empty"]
 
 _MICROSECONDS = 1_000_000
+# As pandas.read_csv, so that a boolean means the same in a file and in a DataFrame.
+_BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
@@ -160,12 +162,12 @@ class Column:
 
 
 def parse_floats(values: list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers written as strings.
+    """Numbers and booleans written as strings.
 
     Parameters
     ----------
     values : list of str
-        Strings such as "1", " -2.5" or "1e3".
+        Strings such as "1", " -2.5", "1e3" or "True".
 
     Returns
     -------
@@ -184,7 +186,11 @@ def parse_floats(values: list[str]) -> tuple[NDArray[np.float64], NDArray[np.boo
             # Python reads "1_000" as a number; no table means that.
             parsed[position] = float(value) if "_" not in value else float("_")
         except ValueError:
-            valid[position] = False
+            boolean = _BOOLEANS.get(value.strip().lower())
+            if boolean is None:
+                valid[position] = False
+            else:
+                parsed[position] = boolean
     return parsed, valid
 
 

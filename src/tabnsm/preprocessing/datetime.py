@@ -116,7 +116,7 @@ def find_date_format(values: list[str]) -> str | None:
 def read_dates(column: Column, date_format: str | None) -> tuple[Micros, NDArray[np.bool_]]:
     """A date column as microseconds since 1970, beside a mask of the missing ones.
 
-    Strings that are no dates count as missing.
+    Strings that are no dates count as missing; a column without any value may be of any type.
 
     Parameters
     ----------
@@ -137,12 +137,12 @@ def read_dates(column: Column, date_format: str | None) -> tuple[Micros, NDArray
     """
     if column.storage == "temporal":
         return column.to_microseconds()
-    if column.storage == "number":
+    factor = column.to_factor()
+    if column.storage == "number" and factor.values:
         raise InvalidDataError(
             f"Column {column.name!r} must hold dates, as it did when the model was fitted, got "
             "numbers. Convert them, for example with pandas.to_datetime."
         )
-    factor = column.to_factor()
     micros = np.zeros(len(factor.values) + 1, dtype=np.int64)
     missing = np.ones(len(factor.values) + 1, dtype=bool)
     for name in [date_format] if date_format else list(_DATE_FORMATS):

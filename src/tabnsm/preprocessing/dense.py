@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tabnsm.errors import TabNSMWarning
 from tabnsm.preprocessing.categorical import encode_categories
+from tabnsm.preprocessing.column import Column
 from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts, read_dates
 from tabnsm.preprocessing.fitting import standard_codes
 from tabnsm.preprocessing.layout import Layout
@@ -114,11 +117,9 @@ class DenseBlock:
         first = 0
         for spec in self.layout.dates:
             column = table.column(table.names[positions[spec.position]])
-            if column.storage == "empty":
-                micros = np.zeros(table.n_rows, dtype=np.int64)
-                missing = np.ones(table.n_rows, dtype=bool)
-            else:
-                micros, missing = read_dates(column, spec.date_format)
+            micros, missing = read_dates(column, spec.date_format)
+            if missing.any():
+                _warn_unreadable(column, spec, missing)
             n_parts = len(spec.date_parts)
             if n_parts:
                 kept = [DATE_PARTS.index(part) for part in spec.date_parts]
@@ -147,6 +148,21 @@ class DenseBlock:
                 codes_as_numbers = standard_codes(factor, spec)[:, None]
                 out = dense[:, target : target + 1]
                 self.category.select([k]).apply(codes_as_numbers, out, clip=False)
+
+
+def _warn_unreadable(column: Column, spec: ColumnSpec, missing: NDArray[np.bool_]) -> None:
+    if column.storage not in ("string", "categorical"):
+        return
+    factor = column.to_factor()
+    unreadable = np.flatnonzero(missing & (factor.codes >= 0))
+    if len(unreadable):
+        written = f" written as {spec.date_format}" if spec.date_format else ""
+        warnings.warn(
+            f"{len(unreadable)} value(s) of column {spec.name!r} are no dates{written}, such as "
+            f"{factor.values[factor.codes[unreadable[0]]]!r}, and count as missing.",
+            TabNSMWarning,
+            stacklevel=6,
+        )
 
 
 def number_blocks(

@@ -134,7 +134,7 @@ class ColumnFitter:
         return self.fit_number(column.name, position, column.to_float())
 
     def _fit_asked_date(self, column: Column, position: int) -> FittedColumn:
-        if column.storage == "number":
+        if column.storage == "number" and column.to_factor().values:
             raise InvalidOptionError(
                 f"column_kinds[{column.name!r}] = 'date' needs dates, got numbers. Convert them "
                 "first, for example with pandas.to_datetime."
@@ -149,11 +149,7 @@ class ColumnFitter:
         return self._fit_date(column, position, date_format)
 
     def _fit_date(self, column: Column, position: int, date_format: str | None) -> FittedColumn:
-        if column.storage == "empty":
-            micros = np.zeros(len(column), dtype=np.int64)
-            missing = np.ones(len(column), dtype=bool)
-        else:
-            micros, missing = read_dates(column, date_format)
+        micros, missing = read_dates(column, date_format)
         if self.rows is not None:
             micros, missing = micros[self.rows], missing[self.rows]
         present = micros[~missing]

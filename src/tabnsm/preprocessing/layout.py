@@ -21,7 +21,7 @@ class Layout:
     indicator_at : dict of int to int
         Feature that says a column's value is missing.
     names : list of str
-        One name per feature.
+        One name per feature, no two alike: a made-up one gets a "_" where a column has it.
     columns : list of int
         Input column of each feature, -1 for text dimensions.
     category_sizes : tuple of int
@@ -69,6 +69,14 @@ class Layout:
         columns: list[int] = []
         sizes: list[int] = []
 
+        taken = {spec.name for spec in specs}
+
+        def make_name(name: str) -> str:
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            return name
+
         def add(spec: ColumnSpec, name: str, size: int = 0) -> None:
             names.append(name)
             columns.append(spec.position)
@@ -81,11 +89,11 @@ class Layout:
         for spec in by_kind["date"]:
             value_at[spec.position] = len(names)
             for part in spec.date_parts:
-                add(spec, f"{spec.name}_{part}")
+                add(spec, make_name(f"{spec.name}_{part}"))
         for spec in [*by_kind["numeric"], *by_kind["date"]]:
             if spec.has_indicator:
                 indicator_at[spec.position] = len(names)
-                add(spec, f"{spec.name}_missing")
+                add(spec, make_name(f"{spec.name}_missing"))
         for spec in by_kind["category"]:
             value_at[spec.position] = len(names)
             add(spec, spec.name, spec.n_codes if embed_categories else 0)
@@ -96,7 +104,7 @@ class Layout:
             texts=by_kind["text"],
             value_at=value_at,
             indicator_at=indicator_at,
-            names=[*names, *(f"text_{k}" for k in range(d_text))],
+            names=[*names, *(make_name(f"text_{k}") for k in range(d_text))],
             columns=[*columns, *([-1] * d_text)],
             category_sizes=(*sizes, *([0] * d_text)),
             n_dense=len(names),

@@ -8,6 +8,7 @@ import numbers
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
 
@@ -49,11 +50,37 @@ def from_objects(name: str, values: Any) -> Any:
         if isinstance(value, (complex, np.complexfloating)):
             raise InvalidDataError(f"Complex data not supported, column {name!r} has {value!r}.")
     if all(isinstance(value, (numbers.Number, np.bool_)) for value in present):
-        return pa.array([np.nan if value is None else float(value) for value in cleaned])
+        return pa.array([np.nan if value is None else _as_float(value) for value in cleaned])
     if all(isinstance(value, datetime.date) for value in present):
         stamps = [None if value is None else _as_utc(value) for value in cleaned]
         return pa.array(stamps, type=pa.timestamp("us"))
     return pa.array([None if value is None else _write(value) for value in cleaned])
+
+
+def from_times(values: NDArray[Any]) -> Any:
+    """Arrow data from dates or durations of numpy, in microseconds.
+
+    Parameters
+    ----------
+    values : ndarray of datetime64 or timedelta64
+        Values of any unit.
+
+    Returns
+    -------
+    pyarrow.Array
+        Null where a value is NaT.
+    """
+    import pyarrow as pa
+
+    kind = "datetime64" if values.dtype.kind == "M" else "timedelta64"
+    return pa.array(np.ascontiguousarray(values.astype(f"{kind}[us]")), from_pandas=True)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _as_utc(value: datetime.date) -> datetime.datetime:
@@ -69,7 +96,8 @@ def _write(value: object) -> str:
         return value.decode("utf-8", errors="replace")
     if isinstance(value, (float, np.floating, decimal.Decimal)) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    # Half of a surrogate pair is no valid text, but must not stop a fit.
+    return str(value).encode(errors="replace").decode()
 
 
 def _is_missing(value: object) -> bool:

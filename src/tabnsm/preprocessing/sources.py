@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.preprocessing.objects import from_objects
+from tabnsm.preprocessing.objects import from_objects, from_times
 
 _NUMBER_KINDS = "iufb"
 
@@ -66,7 +66,7 @@ class ArraySource:
         if values.dtype.kind in _NUMBER_KINDS:
             return pa.array(np.ascontiguousarray(values, dtype=np.float64), from_pandas=True)
         if values.dtype.kind in "mM":
-            return pa.array(np.ascontiguousarray(_arrow_unit(values)), from_pandas=True)
+            return from_times(values)
         return from_objects(name, values.tolist() if values.dtype.kind in "US" else values)
 
     def take(self, rows: NDArray[np.int64]) -> ArraySource:
@@ -133,7 +133,9 @@ class PolarsSource:
     """
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        # Neither numpy nor arrow has integers of 128 bits.
+        wide = [name for name, dtype in frame.schema.items() if str(dtype).endswith("Int128")]
+        self._frame = frame.cast(dict.fromkeys(wide, float)) if wide else frame
         self.n_rows, self.n_columns = frame.shape
 
     @cached_property
@@ -214,11 +216,6 @@ def _as_slice(positions: Sequence[int]) -> slice | list[int]:
     if list(positions) == list(range(first, last + 1)):
         return slice(first, last + 1)
     return list(positions)
-
-
-def _arrow_unit(values: NDArray[Any]) -> NDArray[Any]:
-    kind = "datetime64" if values.dtype.kind == "M" else "timedelta64"
-    return values.astype(f"{kind}[us]")
 
 
 def _complex(name: str) -> InvalidDataError:

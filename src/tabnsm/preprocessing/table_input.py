@@ -173,6 +173,9 @@ def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
         return PolarsSource(X), list(X.columns)
     if nw.dependencies.is_pyarrow_table(X):
         return ArrowSource(X), list(X.column_names)
+    arrow = nw.dependencies.get_pyarrow()
+    if arrow is not None and isinstance(X, arrow.RecordBatch):
+        return ArrowSource(arrow.Table.from_batches([X])), list(X.schema.names)
     frame = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
         raise InvalidDataError(
@@ -186,6 +189,8 @@ def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
 
 
 def _as_matrix(X: Any) -> NDArray[Any]:
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.astype(object).filled(np.nan)
     try:
         matrix = np.asarray(X)
         if matrix.dtype.kind in "USV" and not isinstance(X, np.ndarray):
@@ -193,7 +198,7 @@ def _as_matrix(X: Any) -> NDArray[Any]:
             matrix = np.asarray(X, dtype=object)
     except ValueError as error:
         raise InvalidDataError(
-            f"A table must have rows of one length, and numpy says: {error}. "
+            f"A table must have rows of one length, and numpy says: {str(error).rstrip('.')}. "
             "Pass a DataFrame or a 2-D array."
         ) from error
     if matrix.dtype.kind == "c":

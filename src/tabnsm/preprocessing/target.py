@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing.column import Column, parse_floats
 from tabnsm.preprocessing.numeric import Standardizer
-from tabnsm.preprocessing.objects import from_objects
+from tabnsm.preprocessing.objects import from_objects, from_times
 
 
 def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -198,12 +198,13 @@ def _one_dimension(y: Any) -> Any:
         return y
     if hasattr(y, "toarray") and hasattr(y, "nnz"):
         raise TypeError("The target must be dense, got a sparse matrix. Call y.toarray() first.")
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.astype(object).filled(np.nan)
     if hasattr(y, "to_arrow") and not hasattr(y, "columns"):
         return y.to_arrow()
     if not isinstance(y, np.ndarray) and not hasattr(y, "__array__"):
         y = list(y) if not isinstance(y, (str, bytes)) and hasattr(y, "__iter__") else y
-        nested = isinstance(y, list) and any(isinstance(value, (list, tuple)) for value in y)
-        values = np.asarray(y) if nested or not isinstance(y, list) else _object_array(y)
+        values = _as_array(y)
     elif hasattr(y, "dtype") and str(y.dtype) in ("str", "string", "category"):
         values = np.asarray(y, dtype=object)
     else:
@@ -226,10 +227,19 @@ def _one_dimension(y: Any) -> Any:
     return values
 
 
-def _object_array(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+def _as_array(y: Any) -> NDArray[Any]:
+    if not isinstance(y, list):
+        return np.asarray(y)
+    if not any(isinstance(value, (list, tuple)) for value in y):
+        array = np.empty(len(y), dtype=object)
+        array[:] = y
+        return array
+    try:
+        return np.asarray(y)
+    except ValueError as error:
+        raise InvalidDataError(
+            "y should be a 1d array, got lists of several lengths. Pass one number per row."
+        ) from error
 
 
 def _to_float(values: Any) -> NDArray[np.float64]:
@@ -241,8 +251,11 @@ def _to_float(values: Any) -> NDArray[np.float64]:
             )
         if values.dtype.kind in "iufb":
             return values.astype(np.float64)
-        kind = values.dtype.kind
-        values = from_objects("target", values.tolist() if kind in "USmM" else values)
+        if values.dtype.kind in "mM":
+            values = from_times(values)
+        else:
+            is_text = values.dtype.kind in "US"
+            values = from_objects("target", values.tolist() if is_text else values)
     column = Column("target", values)
     if column.storage == "temporal":
         raise InvalidDataError(

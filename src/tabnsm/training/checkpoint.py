@@ -96,7 +96,8 @@ class Checkpoint:
         if meta["fingerprint"] != self.fingerprint:
             raise ModelFileError(
                 f"resume=True needs the same data and options as the interrupted run, but "
-                f"{self.path} was written with others. Restore them, or fit without resume=True."
+                f"{self.path} was written with others. Restore them, or fit without resume=True. "
+                "random_state must have been a number: None and RandomState give another each time."
             )
 
 

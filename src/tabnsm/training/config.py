@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 from tabnsm.nn.config import is_integer, require
@@ -55,13 +57,20 @@ class TrainingConfig:
             'batch_size must be "auto" or an integer >= 1',
             self.batch_size,
         )
-        require(self.learning_rate > 0, "learning_rate must be > 0", self.learning_rate)
-        require(self.weight_decay >= 0, "weight_decay must be >= 0", self.weight_decay)
-        require(self.gradient_clip > 0, "gradient_clip must be > 0", self.gradient_clip)
+        # Finite, because a saved model and its options are JSON, which has no infinity.
+        rate, decay, clip = self.learning_rate, self.weight_decay, self.gradient_clip
+        require(_is_finite(rate) and rate > 0, "learning_rate must be finite and > 0", rate)
+        require(_is_finite(decay) and decay >= 0, "weight_decay must be finite and >= 0", decay)
         require(
-            self.time_limit is None or self.time_limit > 0,
-            "time_limit must be None or > 0 seconds",
-            self.time_limit,
+            _is_finite(clip) and clip > 0,
+            "gradient_clip must be finite and > 0 (1e30 never clips)",
+            clip,
+        )
+        limit = self.time_limit
+        require(
+            limit is None or (_is_finite(limit) and limit > 0),
+            "time_limit must be None or > 0 seconds and finite (None is no limit)",
+            limit,
         )
         allowed = ("auto", "float32", "bfloat16")
         require(self.precision in allowed, f"precision must be one of {allowed}", self.precision)
@@ -78,3 +87,7 @@ class TrainingConfig:
             return self.batch_size
         per_step = -(-n_rows // AUTO_STEPS_PER_EPOCH)
         return min(max(per_step, SMALLEST_AUTO_BATCH), LARGEST_AUTO_BATCH)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and type(value) is not bool and math.isfinite(value)

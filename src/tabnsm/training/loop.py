@@ -22,9 +22,7 @@ from tabnsm.training.history import EpochRecord, History
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
 
-# Rows per forward pass outside training. Fixed, and always filled up, because matrix products
-# of other shapes may round differently: a row's prediction must not depend on its neighbours.
-TILE_ROWS = 16
+TILE_TOKENS, SMALLEST_TILE, LARGEST_TILE = 8192, 16, 256
 
 _SAID = {"interrupted": "was interrupted", "diverged": "left the finite numbers"}
 
@@ -111,6 +109,7 @@ class Trainer:
         if weight is not None:
             # Mean 1 over all rows, not within a batch: then a step's expectation is the gradient
             # of the weighted risk.
+            weight, _ = _near_one(weight)
             self.weight = torch.as_tensor(weight / weight.mean(), dtype=torch.float32)
         self.batch_size = config.resolved_batch_size(data.train.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
@@ -170,12 +169,15 @@ class Trainer:
         score = self.evaluate(state.model)
         if not math.isfinite(score):
             raise TrainingDivergedError(epoch)
+        best_weights = state.best_weights
         if state.monitor.update(score):
-            state.best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
+            best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
         seconds = time.monotonic() - self.started
         record = EpochRecord(epoch, total / done, score, learning_rate, seconds, refreshed)
+        # Together and last, so that Ctrl-C finds weights and history of the same epoch.
         state.history.epochs.append(record)
         state.history.best_epoch = state.monitor.best_epoch
+        state.best_weights = best_weights
 
     def train_step(self, state: TrainingState, rows: Tensor) -> float:
         """One step of AdamW on the given training rows; the batch's loss."""
@@ -193,7 +195,10 @@ class Trainer:
 
     def evaluate(self, model: nn.Module) -> float:
         """RMSE on the validation rows, in the target's units."""
-        prediction = self.scaler.inverse(predict_rows(model, self.data.validation, self.device))
+        standard = predict_rows(model, self.data.validation, self.device)
+        if not np.isfinite(standard).all():
+            return math.inf  # the scaler would turn it into the largest number there is
+        prediction = self.scaler.inverse(standard)
         return weighted_rmse(self.data.validation_target, prediction, self.data.validation_weight)
 
     def row_losses(self, model: nn.Module) -> Tensor:
@@ -230,6 +235,23 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
     return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
 
 
+def tile_rows(n_features: int) -> int:
+    """Rows per forward pass outside training: as many as the cache likes, by width alone.
+
+    Tiles are always filled up, because matrix products of other shapes may round differently:
+    a row's prediction must not depend on its neighbours.
+
+    Examples
+    --------
+    >>> [tile_rows(n) for n in (12, 100, 400, 16384)]
+    [256, 64, 16, 16]
+    """
+    tile = LARGEST_TILE
+    while tile > SMALLEST_TILE and tile * n_features > TILE_TOKENS:
+        tile //= 2
+    return tile
+
+
 @torch.inference_mode()
 def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
     """Standardised predictions of all rows in float32, in tiles of fixed size.
@@ -241,24 +263,37 @@ def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) ->
     was_training = model.training
     model.eval()
     predictions = np.empty(table.n_rows, dtype=np.float32)
-    for start in range(0, table.n_rows, TILE_ROWS):
-        stop = min(start + TILE_ROWS, table.n_rows)
-        rows = torch.arange(start, start + TILE_ROWS).clamp_(max=stop - 1)
-        tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (TILE_ROWS,)
+    size = tile_rows(table.n_features)
+    for start in range(0, table.n_rows, size):
+        stop = min(start + size, table.n_rows)
+        rows = torch.arange(start, start + size).clamp_(max=stop - 1)
+        tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (size,)
         predictions[start:stop] = tile[: stop - start]
     model.train(was_training)
     return predictions
 
 
 def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray | None) -> float:
-    """Root of the (weighted) mean squared error.
+    """Root of the (weighted) mean squared error, also where squares leave float64.
 
     Examples
     --------
     >>> weighted_rmse(np.array([0.0, 0.0]), np.array([1.0, 3.0]), np.array([1.0, 0.0]))
     1.0
+    >>> weighted_rmse(np.array([0.0]), np.array([3e200]), None)
+    3e+200
     """
-    return float(np.sqrt(np.average((target - prediction) ** 2, weights=weight)))
+    error, exponent = _near_one(np.ldexp(target, -1) - np.ldexp(prediction, -1))
+    if weight is not None:
+        weight, _ = _near_one(weight)
+    with np.errstate(over="ignore"):
+        return float(np.ldexp(np.sqrt(np.average(error**2, weights=weight)), exponent + 1))
+
+
+def _near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """Values divided by a power of two, which costs no bit, and its exponent; the largest is < 1."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    return np.ldexp(values, -exponent), exponent
 
 
 def _wants_bfloat16(precision: str, device: torch.device) -> bool:
