@@ -16,6 +16,8 @@ tar -tzf "$work"/dist/*.tar.gz | grep -q 'kernels/sparse_attention\.c$' \
 
 cd "$work"
 cat > use.py <<'PYTHON'
+import shutil
+
 import numpy as np
 
 import tabnsm
@@ -33,6 +35,7 @@ with open("table.csv", "w") as file:
     file.write("a,b,c,d,price\n")
     for row, value in zip(X, y):
         file.write(",".join(f"{v:.6f}" for v in [*row, value]) + "\n")
+assert kernels.available() != "none" or not shutil.which("cc"), "the wheel has no kernel"
 print(f"wheel: fit, save, load and predict work; kernel: {kernels.available()}")
 PYTHON
 env/bin/python use.py

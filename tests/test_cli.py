@@ -205,8 +205,11 @@ def test_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TABNSM_CACHE", str(tmp_path))
+    monkeypatch.setenv("TABNSM_CACHE_LIMIT_MB", "100")
     assert main(["cache"]) == 0
-    assert f"{tmp_path}/text.sqlite3: 0 embeddings" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"{tmp_path}/text.sqlite3: 0 embeddings" in shown
+    assert shown.endswith("of at most 100 MB\n")
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == "Removed 0 embeddings.\n"
 
@@ -286,7 +289,7 @@ def test_other_commands_refuse_in_one_line(
     blank = tmp_path / "blank.csv"
     blank.write_text("size,shop,sold,price\n1,west,01.01.2024,\n")
     words = tmp_path / "words.csv"
-    words.write_text("size,shop,sold\nbig,west,01.01.2024\n")
+    words.write_text("size,shop,sold\nbig,west,01.01.2024\nvast,west,01.01.2024\n")
     dates = tmp_path / "dates.parquet"
     pd.read_csv(data).assign(price=pd.Timestamp("2024-01-01")).to_parquet(dates)
     for arguments, message in [

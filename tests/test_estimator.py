@@ -95,9 +95,9 @@ def test_a_row_does_not_depend_on_its_neighbours(mixed: tuple[pd.DataFrame, np.n
     model = quick().fit(X, y)
     whole = model.predict(X)
     order = np.random.default_rng(0).permutation(len(X))
-    np.testing.assert_allclose(model.predict(X.iloc[order]), whole[order], rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(X.iloc[order]), whole[order])
     single = np.concatenate([model.predict(X.iloc[[i]]) for i in range(20)])
-    np.testing.assert_allclose(single, whole[:20], rtol=1e-5)
+    np.testing.assert_array_equal(single, whole[:20])
 
 
 def test_columns_in_another_order_and_extra_ones(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
@@ -150,6 +150,11 @@ def test_validation_rows_by_hand_group_and_time(mixed: tuple[pd.DataFrame, np.nd
     quick().fit(X, y, X_val=X[:30], y_val=y[:30])
     quick().fit(X, y, validation_groups=X["rooms"])
     quick().fit(X, y, validation_time=X["sold"])
+    quick().fit(X, y, X_val=X[:3], y_val=[1.0, 1.0, 1.0])
+    with pytest.raises(InvalidDataError, match="X_val must have the columns of X, got none named"):
+        quick().fit(X, y, X_val=X[["size"]], y_val=y)
+    with pytest.raises(InvalidDataError, match="as many columns as X"):
+        quick().fit(np.ones((9, 2)), np.arange(9), X_val=np.ones((3, 1)), y_val=[1, 2, 3])
     with pytest.raises(InvalidOptionError, match="given together, got only X_val"):
         quick().fit(X, y, X_val=X)
     with pytest.raises(InvalidOptionError, match="Only one way to validate"):
@@ -232,6 +237,7 @@ def test_score_takes_weights(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
         ({"X": pd.DataFrame({"a": []}), "y": []}, "minimum of 1"),
         ({"sample_weight": [-1.0] * 240}, "finite and >= 0"),
         ({"sample_weight": [1.0]}, "1D with one value per row"),
+        ({"sample_weight": ["a"] * 240}, "sample_weight must be numbers"),
         ({"sample_weight": [0.0] * 240}, "got zero weight for all"),
         ({"X": np.ones((3, 2)), "y": [1, 2, 3]}, "At least 4 rows"),
     ],
@@ -262,6 +268,10 @@ def test_duplicated_names_are_refused(mixed: tuple[pd.DataFrame, np.ndarray]) ->
         ({"max_boost": 0.5}, "max_boost"),
         ({"column_kinds": {"sizes": "numeric"}}, "sizes"),
         ({"column_kinds": {"size": "nominal"}}, "nominal"),
+        ({"validation_fraction": "a"}, "validation_fraction must be > 0 and < 1, got 'a'"),
+        ({"verbose": "1"}, "verbose must be an integer >= 0, got '1'"),
+        ({"missing_indicators": "no"}, "missing_indicators must be one of True, False"),
+        ({"device": "cuda:7"}, "device must be"),
         ({"time_limit": -1}, "time_limit must be None or > 0"),
     ],
 )
@@ -270,6 +280,14 @@ def test_bad_options_are_refused(
 ) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         quick(**options).fit(*mixed)
+
+
+def test_a_checkpoint_folder_that_is_a_file(
+    mixed: tuple[pd.DataFrame, np.ndarray], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidOptionError, match="checkpoint_dir must be a folder"):
+        quick(checkpoint_dir=tmp_path / "file").fit(*mixed)
 
 
 def test_resume_needs_a_folder(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:

@@ -51,7 +51,7 @@ def test_csv_as_people_have_them(
     assert read_table(write(tmp_path, content)).to_pydict() == expected
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_byte_order_marks_are_understood(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, "grün,b\n1,é\n".encode(encoding))
     assert read_table(path).to_pydict() == {"grün": ["1"], "b": ["é"]}
@@ -202,6 +202,15 @@ def test_what_is_written_is_read_back(
     with TableWriter(path) as writer:
         writer.write(table)
     assert read_table(path).equals(table)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+def test_categories_may_differ_between_batches(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"t.{kind}"
+    with TableWriter(path) as writer:
+        for values in (["a", "b"], ["c", "b"]):
+            writer.write(pa.table({"id": pa.array(values).dictionary_encode(), "n": [1, 2]}))
+    assert read_table(path).column("id").to_pylist() == ["a", "b", "c", "b"]
 
 
 def test_cells_can_be_read_as_written(tmp_path: Path) -> None:

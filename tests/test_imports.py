@@ -78,3 +78,9 @@ def test_heavy_packages_are_not_imported_up_front() -> None:
     code = "import sys; from tabnsm import TabNSMRegressor; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(run.stdout.split())
+
+
+def test_oracles_import_nothing_from_the_package() -> None:
+    for path in (Path(__file__).parent / "oracles").glob("*.py"):
+        if path.name != "attention_cases.py":  # draws the cases, computes nothing
+            assert not imported_rooms(path), path.name

@@ -147,6 +147,17 @@ def test_a_whole_file_with_parts_that_do_not_fit_is_refused(
             TabNSMRegressor.load(path)
 
 
+def test_the_same_content_is_the_same_file(tmp_path: Path) -> None:
+    tensors = {"b": torch.arange(5.0), "a": torch.zeros(0, 2), "é": torch.ones(3, dtype=torch.bool)}
+    files = [tmp_path / f"{number}.safetensors" for number in range(16)]
+    for path in files:
+        write_container(path, tensors, {"kind": 'a "word", ü'})
+    assert len({path.read_bytes() for path in files}) == 1
+    again, meta = read_container(files[0])
+    assert meta == {"kind": 'a "word", ü'}
+    assert all(torch.equal(again[name], tensors[name]) for name in tensors)
+
+
 def test_what_was_read_does_not_change_with_the_file(
     model: TabNSMRegressor, tmp_path: Path
 ) -> None:
@@ -161,7 +172,7 @@ def test_what_was_read_does_not_change_with_the_file(
 
 
 def test_a_device_object_can_be_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
-    y = frame["a"].fillna(0)
+    y = frame["a"].fillna(0) + (frame["b"] == "x")
     model = TabNSMRegressor(max_epochs=1, d_token=8, device=torch.device("cpu")).fit(frame, y)
     model.save(tmp_path / "m.safetensors")
     assert TabNSMRegressor.load(tmp_path / "m.safetensors").device == "cpu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,23 +17,23 @@ from torch import Tensor
 
 from tabnsm.errors import ModelFileError
 
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 META_KEY, HASH_KEY = "tabnsm", "sha256"
 
 
 def atomic_write(path: str | Path, content: bytes) -> None:
     """Write a whole file or nothing: a temporary neighbour first, then a rename."""
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp makes private files; a saved model is as readable as any other new file.
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -51,7 +51,7 @@ def write_container(
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(meta, sort_keys=True, allow_nan=False)
     header = {META_KEY: text, HASH_KEY: content_hash(plain, text)}
-    atomic_write(path, safetensors.torch.save(plain, metadata=header))
+    atomic_write(path, _in_order(safetensors.torch.save(plain, metadata=header)))
 
 
 def read_container(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -64,7 +64,10 @@ def read_container(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]
     """
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"A model file must exist to be read, but there is no file {path}.")
+        found = "a folder" if path.is_dir() else "there is no file"
+        raise ModelFileError(
+            f"A model file must exist to be read, but {found} {path}. Check the path."
+        )
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
@@ -112,7 +115,11 @@ def content_hash(tensors: Mapping[str, Tensor], text: str = "") -> str:
     return digest.hexdigest()
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def _in_order(content: bytes) -> bytes:
+    """The same safetensors file with sorted metadata, whose order is random when it is written."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the tensors stay aligned
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]

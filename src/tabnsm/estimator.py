@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from tabnsm.container import content_hash
 from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
 from tabnsm.model_file import load_model, save_model
+from tabnsm.nn.config import is_integer, require
 from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler, check_target
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
-from tabnsm.training.checkpoint import Checkpoint
+from tabnsm.training.checkpoint import Checkpoint, make_checkpoint_folder
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History
 from tabnsm.training.loop import (
@@ -51,7 +53,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     preset : {"default", "paper", "fast"}, default "default"
         "paper" follows the paper's equations, "fast" trades accuracy for time.
     d_token : int or None, default None
-        Width of a feature's token: 32; fast: 16.
+        Width of a feature's token: 32; paper: 64; fast: 16.
     n_heads : int, default 4
         Heads of the attention; `d_token` is a multiple of it.
     attention : {"sparse", "full", "mamba"}, default "sparse"
@@ -72,7 +74,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
-    head_width : int, default 128
+    head_width : int, default 256
         Inner width of the regression head.
     huber_weight : float, default 0.5
         Share of the Huber loss in the objective; the rest is GridLoss.
@@ -178,7 +180,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         gates: Literal["head", "feature"] | None = None,
         mixer: bool = True,
         mixer_chunk_size: int = 64,
-        head_width: int = 128,
+        head_width: int = 256,
         huber_weight: float = 0.5,
         huber_delta: float = 1.0,
         n_grid_cells: int = 100,
@@ -293,11 +295,14 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         options = resolve_options(self.get_params(deep=False))
         self._check_fit_options(X_val, y_val, validation_groups, validation_time, resume)
         device = _resolve_device(self.device)
+        if self.checkpoint_dir is not None:
+            make_checkpoint_folder(self.checkpoint_dir)
         table, target, weight, kept = _usable_rows(X, y, sample_weight)
+        given = None if X_val is None else _validation_rows(X_val, y_val, table)
         seed = int(check_random_state(self.random_state).randint(2**31))
         generator = torch.Generator().manual_seed(seed)
 
-        if X_val is None:
+        if given is None:
             groups, time = (
                 None if values is None else row_labels(values, len(kept), name)[kept]
                 for name, values in (
@@ -315,13 +320,11 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         encoded = encoder.fit_transform(table, fit_rows)
         for message in warn_about_columns(table, encoder, target, fit_rows):
             warnings.warn(message, TabNSMWarning, stacklevel=2)
-        if X_val is None:
+        if given is None:
             data = _split(encoded, target, weight, held_out)
         else:
-            val_table, val_target, _, _ = _usable_rows(X_val, y_val, None, "X_val")
-            data = TrainingData(
-                encoded, target, weight, encoder.transform(val_table), val_target, None
-            )
+            val_encoded = encoder.transform(given[0])
+            data = TrainingData(encoded, target, weight, val_encoded, given[1], None)
         scaler = TargetScaler.fit(data.train_target, data.train_weight)
 
         state = _initial_state(encoder, options, data.train.n_rows, generator, device)
@@ -425,11 +428,13 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidOptionError(
                 f"Only one way to validate can be used, got {' and '.join(given_ways)}."
             )
-        if not 0 < self.validation_fraction < 1:
+        fraction: object = self.validation_fraction
+        if not (isinstance(fraction, Real) and 0 < float(fraction) < 1):
             raise InvalidOptionError(
                 f"validation_fraction must be > 0 and < 1, got {self.validation_fraction!r}. "
                 "Pass X_val and y_val to validate on rows of your own."
             )
+        require(is_integer(self.verbose, 0), "verbose must be an integer >= 0", self.verbose)
         if resume and self.checkpoint_dir is None:
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
@@ -437,11 +442,11 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _usable_rows(
-    X: Any, y: Any, sample_weight: Any, name: str = "X"
+    X: Any, y: Any, sample_weight: Any, name: str = "X", must_vary: bool = True
 ) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray]:
     """Table, target and weights without the rows that cannot teach anything."""
     table = Table.from_native(X)
-    target, missing = check_target(y, table.n_rows)
+    target, missing = check_target(y, table.n_rows, must_vary=must_vary)
     weight = _check_weight(sample_weight, table.n_rows)
     kept = ~missing if weight is None else ~missing & (weight > 0)
     if missing.any():
@@ -459,10 +464,30 @@ def _usable_rows(
     return table.take(rows), target[rows], None if weight is None else weight[rows], kept
 
 
+def _validation_rows(X_val: Any, y_val: Any, table: Table) -> tuple[Table, np.ndarray]:
+    """The user's own validation rows, checked against the training table before any work."""
+    given, target, _, _ = _usable_rows(X_val, y_val, None, "X_val", must_vary=False)
+    if table.has_names and given.has_names:
+        absent = [name for name in table.names if name not in set(given.names)]
+        if absent:
+            raise InvalidDataError(
+                f"X_val must have the columns of X, got none named {absent[0]!r} "
+                f"({len(absent)} missing). Pass the same columns in both."
+            )
+    elif given.n_columns != table.n_columns:
+        raise InvalidDataError(
+            f"X_val must have as many columns as X ({table.n_columns}), got {given.n_columns}."
+        )
+    return given, target
+
+
 def _check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"sample_weight must be numbers ({error}).") from error
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
@@ -540,8 +565,10 @@ def _resolve_device(device: str) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
+        torch.empty(0, device=device)
         return torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (AssertionError, RuntimeError, TypeError) as error:
         raise InvalidOptionError(
-            f'device must be "auto" or a torch device such as "cpu" or "cuda:0", got {device!r}.'
+            'device must be "auto" or a torch device that this machine has, such as "cpu" or '
+            f'"cuda:0", got {device!r} ({error}).'
         ) from error

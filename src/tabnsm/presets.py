@@ -25,6 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "category_encoding": "code",
         "missing_indicators": False,
         "clip_outliers": False,
+        "d_token": 64,
         "gates": "feature",
         "normalize_grid": False,
         "temperature": 1.0,

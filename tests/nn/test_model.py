@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabnsm.errors import InvalidOptionError
+from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.nn import ArchitectureConfig, TabNSM
 from tabnsm.nn.attention import merge_heads, split_heads
 from tests.oracles import network as oracle
@@ -140,8 +142,8 @@ def test_parameters_grow_linearly_with_features() -> None:
     def count(n_features: int) -> int:
         return sum(p.numel() for p in TabNSM(n_features).parameters())
 
-    counts = {n: count(n) for n in (512, 1024, 2048, 4096, 8192, 16384)}
-    first = (counts[1024] - counts[512]) / 512
+    counts = {n: count(n) for n in (1024, 2048, 4096, 8192, 16384)}
+    first = (counts[2048] - counts[1024]) / 1024
     for small, large in zip(list(counts)[:-1], list(counts)[1:], strict=True):
         per_feature = (counts[large] - counts[small]) / (large - small)
         assert per_feature == pytest.approx(first, rel=1e-2)
@@ -203,10 +205,35 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
 
 
 def test_bad_sizes_are_refused() -> None:
-    with pytest.raises(InvalidOptionError, match="n_features must be >= 1, got 0"):
+    with pytest.raises(InvalidOptionError, match="n_features must be an integer >= 1, got 0"):
         TabNSM(0)
+    with pytest.raises(InvalidOptionError, match=r"n_features must be an integer >= 1, got 2\.0"):
+        TabNSM(2.0)  # type: ignore[arg-type]
     with pytest.raises(InvalidOptionError, match=r"one entry per feature \(3\), got 2"):
         TabNSM(3, category_sizes=[0, 1])
+
+
+@pytest.mark.parametrize("shape", [(5, 1), (5, 4), (3,), (2, 5, 3)])
+def test_input_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    """A single column would else be taken for all features."""
+    with pytest.raises(InvalidDataError, match=r"shape \(n_rows, 3\), one column per feature, got"):
+        TabNSM(3, d_token=8)(torch.zeros(shape))
+
+
+def test_sizes_may_be_an_array() -> None:
+    model = TabNSM(3, d_token=8, category_sizes=np.array([0, 3, 0]))
+    assert model(torch.ones(2, 3)).shape == (2,)
+
+
+@pytest.mark.parametrize("options", [{}, {"d_token": 8, "head_width": 7}, {"attention": "mamba"}])
+def test_a_row_is_the_same_wherever_it_stands(options: dict[str, Any]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for n_features in (1, 2, 7, 9, 13, 18, 22, 27, 50):
+        model = TabNSM(n_features, generator=generator, **options).eval()
+        rows = torch.randn(1, n_features, generator=generator).expand(16, -1).contiguous()
+        with torch.inference_mode():
+            predictions = model(rows)
+        assert torch.equal(predictions, predictions[:1].expand(16)), n_features
 
 
 def test_config_is_frozen() -> None:

@@ -44,6 +44,7 @@ def test_row_ids_are_noticed(name, values):
         RNG.integers(0, 50, N),
         RNG.choice(10**9, N, replace=False),
         [f"a sentence number {k}" for k in range(N)],
+        pd.Categorical(pd.date_range("2020-01-01", periods=N).astype(str)),
     ],
 )
 def test_ordinary_columns_are_left_alone(values):
@@ -54,6 +55,8 @@ def test_ordinary_columns_are_left_alone(values):
     ("values", "y"),
     [
         (Y * 3 + 1, Y),
+        (np.sign(Y), np.sign(Y) * 1.7e308),
+        (Y, Y * 1e300),
         (np.exp(-Y), Y),
         (np.linspace(-1, 1, 20_000), np.linspace(-1, 1, 20_000) ** 2),
         (np.where(NOISE < -1, np.nan, Y), Y),

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabnsm.errors import InvalidDataError
+from tabnsm.errors import InvalidDataError, TabNSMWarning
 from tabnsm.preprocessing import Table
 from tabnsm.preprocessing.column import Column, parse_floats
 
@@ -43,8 +44,10 @@ def test_periods_are_dates():
 
 
 def test_words_are_no_numbers():
-    with pytest.raises(InvalidDataError, match=r"'c' must hold numbers.*got 'two'"):
-        Column("c", pa.array(["1", "two"])).to_float()
+    with pytest.raises(InvalidDataError, match=r"'c' must hold numbers.*got 'one'"):
+        Column("c", pa.array(["one", "two"])).to_float()
+    with pytest.warns(TabNSMWarning, match=r"1 value\(s\) such as 'two' are none"):
+        assert np.isnan(Column("c", pa.array(["1", "two"])).to_float()).tolist() == [False, True]
     _, valid = parse_floats(["1_000", "", "1e5", " 2 ", "+3"])
     assert valid.tolist() == [False, False, True, True, True]
 

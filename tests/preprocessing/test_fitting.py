@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
 from tests.fakes import FakeTextEncoder
 
@@ -77,8 +77,11 @@ def test_native_dates_are_rendered_as_iso():
 
 def test_only_the_fit_rows_decide():
     frame = pd.DataFrame({"c": ["1", "2", "x"], "n": [1.0, 1.0, 5.0], "m": [1, 2, 3]})
-    with pytest.raises(InvalidDataError, match=r"'c' must hold numbers.*'x'"):
-        kinds(frame, [0, 1])
+    with pytest.warns(
+        TabNSMWarning, match=r"1 value\(s\) such as 'x' are none and count as missing"
+    ):
+        assert kinds(frame, [0, 1])["c"] == "numeric"
+    assert kinds(frame, [0, 1], column_kinds={"c": "category"})["c"] == "category"
     assert kinds(frame.drop(columns="c"), [0, 1]) == {"n": "drop", "m": "numeric"}
     assert kinds(frame[["m"]], np.array([True, True, False])) == {"m": "numeric"}
     with pytest.raises(InvalidDataError, match="at least 1 of the 3 rows"):

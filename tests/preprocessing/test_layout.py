@@ -28,3 +28,14 @@ def test_numbers_dates_indicators_categories_text():
 def test_codes_as_numbers_have_no_size():
     layout = Layout.of(SPECS, d_text=0, embed_categories=False)
     assert set(layout.category_sizes) == {0}
+
+
+def test_no_two_features_have_one_name():
+    specs = [
+        ColumnSpec(0, "a", "numeric", has_indicator=True),
+        ColumnSpec(1, "a_missing", "numeric"),
+        ColumnSpec(2, "text_0", "numeric"),
+        ColumnSpec(3, "t", "text"),
+    ]
+    names = Layout.of(specs, d_text=2, embed_categories=True).names
+    assert names == ["a", "a_missing", "text_0", "a_missing_", "text_0_", "text_1"]

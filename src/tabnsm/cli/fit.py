@@ -73,9 +73,7 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
-    seed: Annotated[
-        int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
     text_encoder: Annotated[
         str,
         typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),

@@ -104,6 +104,6 @@ def cache(
         return
     state = cache_info()
     print(
-        f"{state.path}: {state.n_entries:,} embeddings, {state.n_bytes / 1e6:.1f} MB "
-        f"of at most {state.limit_bytes / 1e6:.0f} MB"
+        f"{state.path}: {state.n_entries:,} embeddings, {state.n_bytes / 2**20:.1f} MB "
+        f"of at most {state.limit_bytes / 2**20:.0f} MB"
     )

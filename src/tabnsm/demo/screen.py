@@ -49,7 +49,7 @@ def show_table(
 def show_results(
     console: Console, metrics: Mapping[str, Mapping[str, float]], seconds: Mapping[str, float]
 ) -> None:
-    """Print a row per method, then who beat whom; the first method is the one in question.
+    """Print a row per method.
 
     Parameters
     ----------

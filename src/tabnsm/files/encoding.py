@@ -12,8 +12,11 @@ from tabnsm.errors import InvalidDataError, TabNSMWarning
 
 BLOCK_BYTES = 1 << 22
 
+# The mark of UTF-16 is how that of UTF-32 begins, so the longer one comes first.
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }

@@ -94,6 +94,8 @@ class TableWriter:
         table : pyarrow.Table
             With the same columns every time.
         """
+        if self._kind in (".feather", ".arrow"):
+            table = _decoded(table)
         if self._writer is None:
             self._open(table.schema)
         if self._kind in (".csv", ".tsv"):
@@ -137,3 +139,12 @@ class TableWriter:
         finally:
             if self._temporary is not None:
                 self._temporary.unlink(missing_ok=True)
+
+
+def _decoded(table: Any) -> Any:
+    """Categories as plain values: an Arrow file holds one dictionary, and batches differ in it."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    types = [t.value_type if pt.is_dictionary(t) else t for t in table.schema.types]
+    return table.cast(pa.schema(zip(table.column_names, types, strict=True)))

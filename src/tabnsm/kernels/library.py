@@ -48,11 +48,11 @@ def library(d_head: int) -> ctypes.CDLL | None:
     """Open library for heads of this width, or None where the torch path must serve."""
     variant = available()
     if variant == "none":
-        if "TABNSM_KERNEL" not in os.environ:
+        if not os.environ.get("TABNSM_KERNEL"):
             _warn_missing()
         return None
     # Vectors of 16 would be half empty.
-    if variant == "avx512" and d_head <= 8 and "TABNSM_KERNEL" not in os.environ:
+    if variant == "avx512" and d_head <= 8 and not os.environ.get("TABNSM_KERNEL"):
         variant = "avx2"
     return _open(variant)
 

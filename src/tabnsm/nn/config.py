@@ -49,7 +49,7 @@ class ArchitectureConfig:
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
-    head_width : int, default 128
+    head_width : int, default 256
         Inner width of the regression head's maps.
 
     Examples
@@ -71,7 +71,7 @@ class ArchitectureConfig:
     gates: Gates = "head"
     mixer: bool = True
     mixer_chunk_size: int = 64
-    head_width: int = 128
+    head_width: int = 256
 
     def __post_init__(self) -> None:
         for name in (

@@ -31,7 +31,7 @@ class MultiStageHead(nn.Module):
     """
 
     def __init__(
-        self, n_features: int, head_width: int = 128, generator: Generator | None = None
+        self, n_features: int, head_width: int = 256, generator: Generator | None = None
     ) -> None:
         super().__init__()
         half = (n_features + 1) // 2

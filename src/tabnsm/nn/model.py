@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from tabnsm.errors import InvalidOptionError
+from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.nn.attention import OPERATORS
-from tabnsm.nn.config import ArchitectureConfig, require
+from tabnsm.nn.config import ArchitectureConfig, is_integer, require
 from tabnsm.nn.head import MultiStageHead
 from tabnsm.nn.interaction import AdaptiveSparseInteraction
 from tabnsm.nn.mixer import FeatureTokenMixer
@@ -52,7 +52,7 @@ class TabNSM(nn.Module):
         **architecture: Any,
     ) -> None:
         super().__init__()
-        require(n_features >= 1, "n_features must be >= 1", n_features)
+        require(is_integer(n_features, 1), "n_features must be an integer >= 1", n_features)
         if category_sizes is not None and len(category_sizes) != n_features:
             raise InvalidOptionError(
                 f"category_sizes must have one entry per feature ({n_features}), "
@@ -71,6 +71,11 @@ class TabNSM(nn.Module):
         self.head = MultiStageHead(n_features, config.head_width, generator)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != 2 or x.shape[1] != self.n_features:
+            raise InvalidDataError(
+                f"x must have the shape (n_rows, {self.n_features}), one column per feature, "
+                f"got {tuple(x.shape)}."
+            )
         tokens = self.tokenizer(x)  # (B, D, d_token)
         features = self.interaction(tokens)  # (B, D)
         prediction: Tensor = self.head(features)  # (B,)

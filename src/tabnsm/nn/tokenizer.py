@@ -47,7 +47,7 @@ class FeatureTokenizer(nn.Module):
         generator: Generator | None = None,
     ) -> None:
         super().__init__()
-        sizes = torch.tensor(category_sizes or [0] * n_features)
+        sizes = torch.tensor([0] * n_features if category_sizes is None else list(category_sizes))
         self.n_features = n_features
         self.register_buffer("numeric", torch.nonzero(sizes == 0).flatten(), persistent=False)
         self.register_buffer("categorical", torch.nonzero(sizes).flatten(), persistent=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidDataError
+from tabnsm.errors import InvalidDataError, TabNSMWarning
 from tabnsm.preprocessing.objects import from_objects, nested_error
 
 Storage = Literal["number", "string", "categorical", "temporal", "empty"]
@@ -98,7 +99,7 @@ class Column:
         Raises
         ------
         InvalidDataError
-            If a string is not a number.
+            If none of its strings is a number; single ones that are not count as missing.
         """
         if self.storage == "empty":
             return np.full(len(self), np.nan)
@@ -113,12 +114,27 @@ class Column:
         factor = self.to_factor()
         parsed, valid = parse_floats(factor.values)
         if not valid.all():
-            example = factor.values[int(np.argmin(valid))]
-            raise InvalidDataError(
-                f"Column {self.name!r} must hold numbers, as it did when the model was fitted, "
-                f"got {example!r}. Replace such values by a number or leave them empty."
-            )
+            self._judge_unreadable(factor, valid)
         return np.append(parsed, np.nan)[factor.codes]
+
+    def _judge_unreadable(self, factor: Factor, valid: NDArray[np.bool_]) -> None:
+        """Warn of strings that are no numbers; refuse a column that has nothing else."""
+        present = factor.codes[factor.codes >= 0]
+        n_unreadable = int((~valid[present]).sum())
+        example = factor.values[int(np.argmin(valid))]
+        if n_unreadable == len(present) > 1:
+            raise InvalidDataError(
+                f"Column {self.name!r} must hold numbers, as it does in the training rows, got "
+                f"{example!r}. Replace such values by a number, leave them empty, or fit with "
+                f"column_kinds={{{self.name!r}: 'category'}}."
+            )
+        if n_unreadable:
+            warnings.warn(
+                f"Column {self.name!r} holds numbers in the training rows; {n_unreadable} value(s) "
+                f"such as {example!r} are none and count as missing.",
+                TabNSMWarning,
+                stacklevel=2,
+            )
 
     def to_microseconds(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Dates as microseconds since 1970 in UTC, beside a mask of the missing ones.

@@ -65,6 +65,8 @@ class EncoderConfig:
         """Check every option that has a fixed set of values."""
         _check_choice("date_encoding", self.date_encoding, DATE_ENCODINGS)
         _check_choice("category_encoding", self.category_encoding, CATEGORY_ENCODINGS)
+        for option in ("missing_indicators", "clip_outliers", "text_cache"):
+            _check_choice(option, getattr(self, option), (True, False))
         if not isinstance(self.column_kinds, Mapping):
             raise InvalidOptionError(
                 "column_kinds must be a mapping from column name to kind, such as "
@@ -94,7 +96,7 @@ class EncoderConfig:
         }
 
 
-def _check_choice(option: str, value: object, allowed: tuple[str, ...]) -> None:
+def _check_choice(option: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
         raise InvalidOptionError(f"{option} must be one of {choices}, got {value!r}.")

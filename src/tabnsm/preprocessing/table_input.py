@@ -190,7 +190,7 @@ def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
 
 def _as_matrix(X: Any) -> NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(object).filled(np.nan)
+        X = np.ma.filled(X.astype(object), np.nan)
     try:
         matrix = np.asarray(X)
         if matrix.dtype.kind in "USV" and not isinstance(X, np.ndarray):

@@ -15,7 +15,9 @@ from tabnsm.preprocessing.numeric import Standardizer
 from tabnsm.preprocessing.objects import from_objects, from_times
 
 
-def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def check_target(
+    y: Any, n_rows: int, *, must_vary: bool = True
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Read a target and refuse one that cannot be learned.
 
     Parameters
@@ -24,6 +26,8 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.b
         List, numpy array, pandas or polars Series, or arrow array.
     n_rows : int
         Number of rows of the table it belongs to.
+    must_vary : bool, default=True
+        Whether a constant target is refused; one to validate on may be constant.
 
     Returns
     -------
@@ -65,7 +69,7 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.b
             "only; check the name of the target column."
         )
     present = values[~missing]
-    if len(present) > 1 and present.min() == present.max():
+    if must_vary and len(present) > 1 and present.min() == present.max():
         raise InvalidDataError(
             f"The target must vary, got {present[0]:g} in all {len(present)} rows. There is "
             "nothing to learn; check the name of the target column."
@@ -199,7 +203,7 @@ def _one_dimension(y: Any) -> Any:
     if hasattr(y, "toarray") and hasattr(y, "nnz"):
         raise TypeError("The target must be dense, got a sparse matrix. Call y.toarray() first.")
     if isinstance(y, np.ma.MaskedArray):
-        y = y.astype(object).filled(np.nan)
+        y = np.ma.filled(y.astype(object), np.nan)
     if hasattr(y, "to_arrow") and not hasattr(y, "columns"):
         return y.to_arrow()
     if not isinstance(y, np.ndarray) and not hasattr(y, "__array__"):

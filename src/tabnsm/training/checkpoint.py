@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tabnsm.container import read_container, write_container
-from tabnsm.errors import ModelFileError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Checkpoint:
     def __init__(self, folder: str | Path, fingerprint: str) -> None:
         self.path = Path(folder) / FILE_NAME
         self.fingerprint = fingerprint
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_checkpoint_folder(folder)
         # A process killed while it wrote leaves its unfinished neighbour behind.
         for leftover in self.path.parent.glob(f".{FILE_NAME}.*.tmp"):
             leftover.unlink(missing_ok=True)
@@ -99,6 +99,17 @@ class Checkpoint:
                 f"{self.path} was written with others. Restore them, or fit without resume=True. "
                 "random_state must have been a number: None and RandomState give another each time."
             )
+
+
+def make_checkpoint_folder(folder: str | Path) -> None:
+    """Make the folder, or say before any training why it cannot be."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidOptionError(
+            f"checkpoint_dir must be a folder, or a path where one can be made, got "
+            f"{str(folder)!r} ({error.strerror})."
+        ) from error
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

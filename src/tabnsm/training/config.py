@@ -90,4 +90,4 @@ class TrainingConfig:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, Real) and type(value) is not bool and math.isfinite(value)
+    return type(value) is not bool and isinstance(value, Real) and math.isfinite(value)

@@ -291,7 +291,7 @@ def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray
 
 
 def _near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Values divided by a power of two, which costs no bit, and its exponent; the largest is < 1."""
+    """Values over a power of two, which costs no bit and leaves them below 1; its exponent."""
     exponent = int(np.frexp(np.abs(values).max())[1])
     return np.ldexp(values, -exponent), exponent
 

@@ -50,7 +50,7 @@ def validation_mask(
             f"At least {MIN_ROWS} rows with a target and a positive weight are needed to train "
             f"and validate, got n_samples = {n_rows}. Add rows."
         )
-    wanted = max(1, round(fraction * n_rows))
+    wanted = min(max(1, round(fraction * n_rows)), n_rows - 2)
     if groups is not None:
         return _by_group(_ranks(groups, "validation_groups"), wanted, generator)
     if time is not None:
