@@ -7,8 +7,10 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$python" -m build --quiet --outdir "$work/dist" "$root"
-tar -tzf "$work"/dist/*.tar.gz | grep -q 'kernels/sparse_attention\.c$' \
+"$python" -m build --outdir "$work/dist" "$root" > "$work/build.log" 2>&1 \
+    || { cat "$work/build.log" >&2; exit 1; }
+tar -tzf "$work"/dist/*.tar.gz > "$work/sdist.txt"
+grep -q 'kernels/sparse_attention\.c$' "$work/sdist.txt" \
     || { echo "the sdist lacks the kernel's source" >&2; exit 1; }
 "$python" -m venv "$work/env"
 "$work/env/bin/python" -m pip install --quiet --disable-pip-version-check \
