@@ -54,7 +54,7 @@ if half_at:
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 6)); X[::9, 2] = np.nan
 y = X[:, 0] * X[:, 1] + X[:, 3]
-model = TabNSMRegressor(max_epochs=24, patience=24, refresh_every=2, d_token=8, head_width=16,
+model = TabNSMRegressor(max_epochs=60, patience=60, refresh_every=2, d_token=8, head_width=16,
                         random_state=0, checkpoint_dir=folder)
 print("READY", flush=True)
 model.fit(X, y, resume=True)
@@ -89,7 +89,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def test_twenty_kills_leave_no_trace_in_the_result(tmp_path: Path) -> None:
     process = life(tmp_path, tmp_path / "calm")
-    assert wait_for(process, "DONE") == "DONE 24\n"
+    assert wait_for(process, "DONE") == "DONE 60\n"
     process.communicate()
     expected = np.load(tmp_path / "out.npy")
     (tmp_path / "out.npy").unlink()
@@ -108,7 +108,7 @@ def test_twenty_kills_leave_no_trace_in_the_result(tmp_path: Path) -> None:
         if during_write:
             assert list(folder.glob(".*.tmp")), "the kill did not hit a write"
     process = life(tmp_path, folder)
-    assert wait_for(process, "DONE") == "DONE 24\n"
+    assert wait_for(process, "DONE") == "DONE 60\n"
     process.communicate()
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
     assert [path.name for path in folder.iterdir()] == [FILE_NAME]
