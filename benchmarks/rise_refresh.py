@@ -41,7 +41,6 @@ def main() -> None:
             data,
             torch.device("cpu"),
         )
-        trainer.started = time.monotonic()
         state = TrainingState(
             model,
             make_optimizer(model, config),

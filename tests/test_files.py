@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabnsm.errors import InvalidDataError, TabNSMWarning
-from tabnsm.files import TableWriter, check_output, iter_tables, open_table, read_table
+from tabnsm.files import TableWriter, check_output, open_table, read_table
 
 EXAMPLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
 
@@ -142,7 +142,7 @@ def save(table: pa.Table, path: Path) -> Path:
 def test_columnar_files(tmp_path: Path, kind: str) -> None:
     path = save(EXAMPLE, tmp_path / f"t.{kind}")
     assert read_table(path).equals(EXAMPLE)
-    assert [t.num_rows for t in iter_tables(path, batch_rows=2)] == [2, 1]
+    assert [t.num_rows for t in open_table(path).batches(2)] == [2, 1]
     assert read_table(path, columns=["b", "a"]).column_names == ["b", "a"]
     with pytest.raises(InvalidDataError, match="only a header"):
         read_table(save(EXAMPLE.slice(0, 0), tmp_path / f"none.{kind}"))
@@ -184,7 +184,7 @@ def test_batches_are_the_table_cut_in_pieces(
 ) -> None:
     table = pa.table({"a": range(n_rows)})
     path = save(table, tmp_path_factory.mktemp("pieces") / "t.feather")
-    pieces = list(iter_tables(path, batch_rows=batch_rows))
+    pieces = list(open_table(path).batches(batch_rows))
     assert pa.concat_tables(pieces).equals(table)
     assert {piece.num_rows for piece in pieces[:-1]} <= {batch_rows}
     assert 1 <= pieces[-1].num_rows <= batch_rows

@@ -112,6 +112,8 @@ def test_foreign_files(tmp_path: Path) -> None:
         TabNSMRegressor.load(tmp_path / "text.txt")
     with pytest.raises(ModelFileError, match="there is no file"):
         TabNSMRegressor.load(tmp_path / "nothing.safetensors")
+    with pytest.raises(ModelFileError, match="is a folder"):
+        TabNSMRegressor.load(tmp_path)
     write_container(tmp_path / "c.safetensors", {}, {"kind": "checkpoint"})
     with pytest.raises(ModelFileError, match="holds a checkpoint, not a saved model"):
         TabNSMRegressor.load(tmp_path / "c.safetensors")

@@ -64,10 +64,8 @@ def read_container(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]
     """
     path = Path(path)
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "there is no file"
-        raise ModelFileError(
-            f"A model file must exist to be read, but {found} {path}. Check the path."
-        )
+        found = f"{path} is a folder" if path.is_dir() else f"there is no file {path}"
+        raise ModelFileError(f"A model must be a file that exists, but {found}. Check the path.")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             header = file.metadata() or {}

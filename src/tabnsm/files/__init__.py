@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tabnsm.files.opening import iter_tables, open_table, read_table
+from tabnsm.files.opening import open_table, read_table
 from tabnsm.files.output import TableWriter, check_output
 from tabnsm.files.table_file import TableFile
 
-__all__ = ["TableFile", "TableWriter", "check_output", "iter_tables", "open_table", "read_table"]
+__all__ = ["TableFile", "TableWriter", "check_output", "open_table", "read_table"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.files.columnar import ArrowFile, ParquetFile
 from tabnsm.files.delimited import DelimitedFile
-from tabnsm.files.table_file import BATCH_ROWS, TableFile
+from tabnsm.files.table_file import TableFile
 
 _KINDS: dict[str, Callable[[Path], TableFile]] = {
     ".csv": DelimitedFile,
@@ -86,24 +86,3 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None) -> Any
     {'amount': ['1000', '2000'], 'rate': ['7.5', None]}
     """
     return open_table(path).read(columns)
-
-
-def iter_tables(
-    path: str | Path, *, batch_rows: int = BATCH_ROWS, columns: Sequence[str] | None = None
-) -> Iterator[Any]:
-    """Read a table file in batches of rows, for files larger than memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        As for `open_table`.
-    batch_rows : int
-        Rows of each batch but the last.
-    columns : sequence of str or None
-        Columns to read; None for all.
-
-    Yields
-    ------
-    pyarrow.Table
-    """
-    yield from open_table(path).batches(batch_rows, columns)

@@ -113,6 +113,7 @@ class Trainer:
             self.weight = torch.as_tensor(weight / weight.mean(), dtype=torch.float32)
         self.batch_size = config.resolved_batch_size(data.train.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
+        self.started = time.monotonic()
 
     def train(self, state: TrainingState, checkpoint: Checkpoint | None = None) -> History:
         """Train until a stop, then put the best epoch's weights into the model.
