@@ -12,7 +12,7 @@ help: ## Show the targets
 
 setup: $(STAMP) ## Make .venv with everything for development
 
-$(STAMP): pyproject.toml constraints.txt setup.py src/tabnsm/kernels/sparse_attention.c
+$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/tabnsm/kernels/*.c)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable ".[dev]"

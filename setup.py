@@ -19,7 +19,8 @@ setup(
     ext_modules=[
         Extension(
             f"tabnsm.kernels._{name}",
-            ["src/tabnsm/kernels/sparse_attention.c"],
+            ["src/tabnsm/kernels/interaction.c"],
+            depends=["src/tabnsm/kernels/sparse_attention.c"],
             extra_compile_args=[*FLAGS, *variant_flags],
             extra_link_args=["-pthread", "-lm"],
             optional=True,

@@ -26,9 +26,13 @@ ALLOWED = {
     "presets": {"errors", "nn", "preprocessing", "training"},
     "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }
+ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
 ALLOWED["estimator"] = set(ALLOWED)
 ALLOWED["plotting"] = {"errors", "training", "metrics"}
+ALLOWED["plotting_attribution"] = {"errors", "attribution", "container", "plotting"}
+ALLOWED["tuning"] = set(ALLOWED)
 ALLOWED["demo"] = set(ALLOWED)
+ALLOWED["bench"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)
 ALLOWED["__init__"] = {"_version", "errors", "estimator"}
 

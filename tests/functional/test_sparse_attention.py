@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import re
-import types
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch import Tensor
 
 from tabnsm.errors import InvalidOptionError
+from tabnsm.functional import slices
 from tabnsm.functional import sparse_attention as module
+from tests.mutation import mutated
 from tests.oracles import attention as oracle
 from tests.oracles.attention_cases import Case, cases
 
@@ -51,81 +51,77 @@ def test_float32_stays_close_to_the_loops(n_features: int) -> None:
     assert largest_difference(module.sparse_attention, case, torch.float32) < 2e-5
 
 
-@given(case=cases())
-def test_selected_blocks_equal_the_loops(case: Case) -> None:
-    q, _, _, k_cmp, *_ = case.tensors(torch.float64)
-    options = {name: x for name, x in case.options.items() if name != "window_size"}
-    got = module.select_blocks(q, k_cmp, n_features=case.n_features, **options)
-    assert torch.equal(got, oracle.select_blocks(q, k_cmp, n_features=case.n_features, **options))
+@pytest.mark.parametrize("kind", ["two groups", "one group", "more selected than groups"])
+def test_shared_keys_equal_the_loops(kind: str) -> None:
+    """Seven blocks of which several share a key, the last group short of some."""
+    limit, n_selected = {"two groups": (20, 1), "one group": (1, 2)}.get(kind, (30, 5))
+    options = {**PAPER, "max_exact_features": limit, "n_selected_blocks": n_selected}
+    case = Case(1, 2, 63, 3, options, seed=4)
+    assert largest_difference(module.sparse_attention, case, torch.float64) < 1e-10
 
 
-@given(case=cases())
-@settings(max_examples=20)
-def test_exact_ties_go_to_the_lower_index(case: Case) -> None:
-    # Small integers make logits equal to the bit in any order of summation.
-    q, _, _, k_cmp, *_ = (x.detach().sign() for x in case.tensors(torch.float32))
-    size = case.options["compress_block_size"]
-    options = {
-        "n_features": case.n_features,
-        "compress_block_size": size,
-        "compress_stride": size,
-        "selection_block_size": size,
-        "n_selected_blocks": case.options["n_selected_blocks"],
-    }
-    k_cmp = k_cmp[:, :, : -(-case.n_features // size)]
-    got = module.select_blocks(q, k_cmp, **options)
-    assert torch.equal(got, oracle.select_blocks(q, k_cmp, **options))
+def test_the_first_table_with_shared_keys_equals_the_loops() -> None:
+    case = Case(1, 1, 521, 2, {**PAPER, "window_size": 1, "n_selected_blocks": 1}, seed=3)
+    assert largest_difference(module.sparse_attention, case, torch.float64) < 1e-10
 
 
-def test_selection_blocks_inside_one_compressed_block_tie_to_the_bit() -> None:
-    q = torch.randn(1, 1, 61, 8, generator=torch.Generator().manual_seed(0))
-    k_cmp = torch.randn(1, 1, 7, 8, generator=torch.Generator().manual_seed(1))
-    chosen = module.select_blocks(
-        q,
-        k_cmp,
-        n_features=61,
-        compress_block_size=10,
-        compress_stride=10,
-        selection_block_size=1,
-        n_selected_blocks=10,
-    )
-    tenth = chosen // 10
-    full = tenth[..., 0] != 6  # the seventh block holds one feature only
-    assert torch.equal(chosen[full], tenth[full][:, :1] * 10 + torch.arange(10))
+@pytest.mark.parametrize(("n_features", "exact"), [(512, True), (513, True), (521, False)])
+def test_the_papers_form_is_exact_up_to_512_features(n_features: int, exact: bool) -> None:
+    inputs = Case(1, 1, n_features, 2, PAPER, seed=3).tensors(torch.float32)
+    out = module.sparse_attention(*inputs, **PAPER)
+    papers = module.sparse_attention(*inputs, **PAPER, max_exact_features=10**9)
+    assert torch.equal(out, papers) == exact
 
 
-def test_slicing_changes_nothing_but_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = Case(3, 2, 27, 4, PAPER, seed=5)
-    whole = module.sparse_attention(*case.tensors(torch.float64), **PAPER)
-    monkeypatch.setattr(module, "SLICE_BUDGET", 1)
-    sliced = module.sparse_attention(*case.tensors(torch.float64), **PAPER)
+def test_overlapping_blocks_share_no_keys() -> None:
+    options = {**PAPER, "compress_stride": 5}
+    inputs = Case(1, 1, 60, 2, options, seed=3).tensors(torch.float32)
+    out = module.sparse_attention(*inputs, **options)
+    assert torch.equal(out, module.sparse_attention(*inputs, **options, max_exact_features=1))
+
+
+@pytest.mark.parametrize("max_exact_features", [10, 512])
+def test_slicing_changes_nothing_but_memory(
+    monkeypatch: pytest.MonkeyPatch, max_exact_features: int
+) -> None:
+    case = Case(3, 2, 27, 4, {**PAPER, "max_exact_features": max_exact_features}, seed=5)
+    whole = module.sparse_attention(*case.tensors(torch.float64), **case.options)
+    monkeypatch.setattr(slices, "SLICE_BUDGET", 1)
+    sliced = module.sparse_attention(*case.tensors(torch.float64), **case.options)
     torch.testing.assert_close(sliced, whole, rtol=0, atol=1e-13)
 
 
-def test_no_tensor_of_the_size_of_all_pairs_is_made() -> None:
-    n_features = 4096
-    case = Case(1, 1, n_features, 4, PAPER, seed=0)
-    seen: list[int] = []
+def test_the_largest_tensor_grows_linearly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE_BUDGET", 2**18)  # else what fits in 64 MB is not cut
+    largest = {}
+    for n_features in (1024, 4096):
+        seen: list[int] = []
 
-    class Watch(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            out = func(*args, **(kwargs or {}))
-            if isinstance(out, Tensor):
-                seen.append(out.numel())
-            return out
+        class Watch(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+                out = func(*args, **(kwargs or {}))
+                if isinstance(out, Tensor):
+                    seen.append(out.numel())  # noqa: B023
+                return out
 
-    with Watch():
-        module.sparse_attention(*case.tensors(torch.float32), **PAPER).sum().backward()
-    assert max(seen) < n_features**2 / 8
+        inputs = Case(1, 1, n_features, 4, PAPER, seed=0).tensors(torch.float32)
+        with Watch():
+            module.sparse_attention(*inputs, **PAPER).sum().backward()
+        largest[n_features] = max(seen)
+    assert largest[4096] <= 4.2 * largest[1024]
 
 
 def test_numerical_gradients() -> None:
-    case = Case(1, 1, 7, 2, {**PAPER, "compress_block_size": 4, "compress_stride": 2}, seed=2)
-    assert torch.autograd.gradcheck(
-        lambda *x: module.sparse_attention(*x, **case.options),
-        case.tensors(torch.float64),
-        fast_mode=True,
-    )
+    small = {**PAPER, "compress_block_size": 2, "compress_stride": 2, "selection_block_size": 2}
+    for options in (
+        {**PAPER, "compress_block_size": 4, "compress_stride": 2},
+        {**small, "max_exact_features": 4},
+    ):
+        assert torch.autograd.gradcheck(
+            lambda *x, options=options: module.sparse_attention(*x, **options),
+            Case(1, 1, 7, 2, options, seed=2).tensors(torch.float64),
+            fast_mode=True,
+        )
 
 
 def test_views_of_one_projection_are_accepted() -> None:
@@ -179,22 +175,23 @@ MUTATIONS = {
         "masked_fill(~mask[selected].flatten(2)",
         "masked_fill(~mask[selected].flatten(2) & False",
     ),
-    "worst blocks chosen": ("scores.argmax(dim=-1", "scores.neg().argmax(dim=-1"),
-    "last of equals chosen": (
-        "best.append(scores.argmax(dim=-1, keepdim=True))",
-        "best.append(scores.shape[-1] - 1 - scores.flip(-1).argmax(dim=-1, keepdim=True))",
-    ),
-    "one block too few": (
-        "n_best = min(n_selected_blocks,",
-        "n_best = min(max(1, n_selected_blocks - 1),",
-    ),
-    "overlap ignored": ("* share[:, slot]", "* (share[:, slot] > 0)"),
-    "mass not softmax": ("mass = torch.softmax(", "mass = torch.log_softmax("),
     "selected values are keys": (
         "unfold_blocks(v, block_size, block_size)",
         "unfold_blocks(k, block_size, block_size)",
     ),
     "compressed values are keys": ("dim=-1) @ v_cmp", "dim=-1) @ k_cmp + 0 * v_cmp.sum()"),
+    "keys not shared": (
+        "k_cmp, v_cmp = group_means(k_cmp, group_size), group_means(v_cmp, group_size)",
+        "group_size = 1",
+    ),
+    "shared values without gradient": (
+        "group_means(v_cmp, group_size)",
+        "group_means(v_cmp.detach(), group_size) + 0 * v_cmp.sum()",
+    ),
+    "limit not passed to the selection": (
+        "        max_exact_features=max_exact_features,\n    )\n    group_size",
+        "    )\n    group_size",
+    ),
     "gate without gradient": ("gates[..., 2:3] * chosen", "gates[..., 2:3].detach() * chosen"),
 }
 """Faults that the comparison with the oracle must notice: text to replace, replacement."""
@@ -210,16 +207,8 @@ CASES = [
         seed=2,
     ),
     Case(1, 1, 20, 3, {**PAPER, "selection_block_size": 5, "n_selected_blocks": 1}, seed=3),
+    Case(1, 1, 67, 3, {**PAPER, "max_exact_features": 30, "n_selected_blocks": 1}, seed=4),
 ]
-
-
-def mutant(old: str, new: str) -> types.ModuleType:
-    """The functional module with one fault."""
-    source = Path(module.__file__).read_text(encoding="utf-8")
-    assert source.count(old) == 1, f"the mutation does not apply to exactly one place: {old}"
-    mutated = types.ModuleType("mutant")
-    exec(compile(source.replace(old, new), "mutant", "exec"), mutated.__dict__)
-    return mutated
 
 
 def passes(operator: Operator) -> bool:
@@ -232,4 +221,4 @@ def test_the_original_passes_where_mutants_must_fail() -> None:
 
 @pytest.mark.parametrize("name", list(MUTATIONS))
 def test_mutants_fail(name: str) -> None:
-    assert not passes(mutant(*MUTATIONS[name]).sparse_attention)
+    assert not passes(mutated(module, *MUTATIONS[name]).sparse_attention)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ import tabnsm.kernels.library as library
 from tabnsm import kernels
 from tabnsm.errors import InvalidOptionError
 from tabnsm.functional import sparse_attention as functional
+from tabnsm.functional.block_selection import select_blocks
+from tabnsm.functional.blocks import group_means
 from tests.oracles import attention as oracle
 from tests.oracles.attention_cases import Case, cases
 
@@ -74,8 +77,9 @@ def test_values_and_gradients_equal_the_loops(variant: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("d_head", [4, 8, 16, 20])
-def test_many_features(variant: str, d_head: int) -> None:
-    inputs = Case(2, 2, 407, d_head, PAPER, seed=4).tensors(torch.float32)
+@pytest.mark.parametrize("n_features", [407, 521, 1207])
+def test_many_features(variant: str, n_features: int, d_head: int) -> None:
+    inputs = Case(2, 2, n_features, d_head, PAPER, seed=4).tensors(torch.float32)
     exact = [x.detach().double().requires_grad_() for x in inputs]
     got = step(kernels.sparse_attention, inputs, PAPER)
     assert_close(got, step(functional.sparse_attention, exact, PAPER))
@@ -88,27 +92,54 @@ def selected_by_kernel(inputs: list[Tensor], options: dict[str, int]) -> Tensor:
     return saved.long()
 
 
-@pytest.mark.parametrize("n_best", [1, 2, 3, 4, 1000])
-def test_selected_blocks_are_the_same_but_for_nearly_equal_logits(
-    variant: str, n_best: int
+def test_sixteen_thousand_features(variant: str) -> None:
+    inputs = Case(1, 1, 16384, 8, PAPER, seed=4).tensors(torch.float32)
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    got = step(kernels.sparse_attention, inputs, PAPER)
+    assert_close(got, step(functional.sparse_attention, exact, PAPER))
+
+
+@pytest.mark.parametrize(("n_features", "exact"), [(512, True), (513, True), (521, False)])
+def test_the_papers_form_is_exact_up_to_512_features(
+    variant: str, n_features: int, exact: bool
 ) -> None:
-    options = {**PAPER, "n_selected_blocks": n_best}
-    q, k, v, k_cmp, v_cmp, gates = Case(2, 2, 607, 8, options, seed=6).tensors(torch.float32)
-    got = selected_by_kernel([q, k, v, k_cmp, v_cmp, gates], options)
+    inputs = Case(1, 1, n_features, 8, PAPER, seed=3).tensors(torch.float32)
+    got = step(kernels.sparse_attention, inputs, PAPER)
+    papers = step(kernels.sparse_attention, inputs, {**PAPER, "max_exact_features": 10**9})
+    assert all(torch.equal(x, y) == exact for x, y in zip(got, papers, strict=True))
+
+
+@pytest.mark.parametrize("n_best", [1, 2, 3, 4, 1000])
+@pytest.mark.parametrize("max_exact_features", [512, 140])
+def test_selected_blocks_are_the_same_but_for_nearly_equal_logits(
+    variant: str, max_exact_features: int, n_best: int
+) -> None:
+    n_features = 507
+    options = {**PAPER, "n_selected_blocks": n_best, "max_exact_features": max_exact_features}
+    inputs = Case(2, 2, n_features, 8, options, seed=6).tensors(torch.float32)
+    got = selected_by_kernel(inputs, options)
     sizes = {name: x for name, x in options.items() if name != "window_size"}
-    want = functional.select_blocks(q.double(), k_cmp.double(), n_features=607, **sizes)
-    logits = (q.double() @ k_cmp.double().transpose(-1, -2)).detach()
-    gap = (logits.gather(-1, got) - logits.gather(-1, want)).abs()
-    assert float(gap.max()) < 1e-6
+    q, k_cmp = inputs[0].detach().double(), inputs[3].detach().double()
+    want = select_blocks(q, k_cmp, n_features=n_features, **sizes)
+    logits = q @ k_cmp.transpose(-1, -2)
+    gap = (logits.gather(-1, got) - logits.gather(-1, want)).abs().amax(-1)
+    group_size = {512: 1, 140: 4}[max_exact_features]
+    means = group_means(k_cmp, group_size)
+    of_groups = (q @ means.transpose(-1, -2)).sort(dim=-1, descending=True).values
+    last = min(n_best, means.shape[2] - 1)
+    nearly_equal_groups = of_groups[..., last - 1] - of_groups[..., last] < 1e-6
+    assert ((gap < 1e-6) | nearly_equal_groups).all()
     assert float((got == want).double().mean()) > 0.999
 
 
-def test_exact_ties_go_to_the_lower_index(variant: str) -> None:
-    inputs = [x.detach().sign() for x in Case(1, 2, 205, 3, PAPER, seed=8).tensors(torch.float32)]
+@pytest.mark.parametrize("max_exact_features", [512, 110, 60])  # groups of 1, 2 and 4 blocks
+def test_exact_ties_go_to_the_lower_index(variant: str, max_exact_features: int) -> None:
+    options = {**PAPER, "max_exact_features": max_exact_features}
+    inputs = [x.detach().sign() for x in Case(1, 2, 205, 3, options, seed=8).tensors(torch.float32)]
     inputs[0].requires_grad_()
-    sizes = {name: x for name, x in PAPER.items() if name != "window_size"}
-    want = functional.select_blocks(inputs[0], inputs[3], n_features=205, **sizes)
-    assert torch.equal(selected_by_kernel(inputs, PAPER), want)
+    sizes = {name: x for name, x in options.items() if name != "window_size"}
+    want = select_blocks(inputs[0], inputs[3], n_features=205, **sizes)
+    assert torch.equal(selected_by_kernel(inputs, options), want)
 
 
 def test_views_of_one_projection_are_read_in_place(variant: str) -> None:
@@ -159,20 +190,21 @@ def test_inputs_that_overlap_themselves_have_the_right_gradient(variant: str) ->
 def test_threads_and_neighbours_change_no_bit(
     variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = Case(5, 2, 107, 8, PAPER, seed=3).tensors(torch.float32)
+    options = {**PAPER, "max_exact_features": 50}
+    inputs = Case(5, 2, 107, 8, options, seed=3).tensors(torch.float32)
     n_threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        one = step(kernels.sparse_attention, inputs, PAPER)
+        one = step(kernels.sparse_attention, inputs, options)
         torch.set_num_threads(2)
-        two = step(kernels.sparse_attention, inputs, PAPER)
+        two = step(kernels.sparse_attention, inputs, options)
         monkeypatch.setattr(kernels.attention, "thread_pool", lambda: None)
-        own = step(kernels.sparse_attention, inputs, PAPER)
+        own = step(kernels.sparse_attention, inputs, options)
     finally:
         torch.set_num_threads(n_threads)
     assert all(torch.equal(x, y) for x, y in zip(one, two, strict=True))
     assert all(torch.equal(x, y) for x, y in zip(one, own, strict=True))
-    alone = kernels.sparse_attention(*(x[3:4] for x in inputs), **PAPER)
+    alone = kernels.sparse_attention(*(x[3:4] for x in inputs), **options)
     assert torch.equal(alone[0], one[0][3])
 
 
@@ -239,9 +271,36 @@ def test_wrong_options_are_refused(variant: str) -> None:
 
 def compiled(source: Path, folder: Path, *flags: str) -> ctypes.CDLL:
     target = folder / "kernel.so"
-    flags = ("-O1", "-std=gnu11", "-shared", "-fPIC", "-pthread", *flags)
+    flags = ("-std=gnu11", "-shared", "-fPIC", "-pthread", *flags)
     subprocess.run(["gcc", *flags, str(source), "-o", str(target), "-lm"], check=True)
     return ctypes.CDLL(str(target))
+
+
+UNEVEN = {**PAPER, "compress_block_size": 4, "compress_stride": 3, "selection_block_size": 5}
+GROUPED = {**PAPER, "compress_block_size": 2, "compress_stride": 2, "selection_block_size": 2}
+GROUPED |= {"max_exact_features": 12}  # groups of 4 blocks, at 45 features the last one of 3
+
+
+@functools.cache
+def cases_for_mutants() -> list[tuple[list[Tensor], dict[str, int], list[Tensor]]]:
+    """Inputs, options and what the loops give; the last with logits that are equal."""
+    made = []
+    for n_features, options in ((47, PAPER), (47, UNEVEN), (45, GROUPED), (48, GROUPED)):
+        inputs = Case(1, 1, n_features, 4, options, seed=2).tensors(torch.float32)
+        if n_features == 48:
+            inputs = [x.detach().sign().requires_grad_() for x in inputs]
+        exact = [x.detach().double().requires_grad_() for x in inputs]
+        made.append((inputs, options, step(oracle.sparse_attention, exact, options)))
+    return made
+
+
+def compare_with_loops() -> None:
+    for inputs, options, expected in cases_for_mutants():
+        assert_close(step(kernels.sparse_attention, inputs, options), expected)
+
+
+def test_the_original_passes_where_mutants_must_fail(variant: str) -> None:
+    compare_with_loops()
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile a mutant with")
@@ -256,6 +315,12 @@ def compiled(source: Path, folder: Path, *flags: str) -> ctypes.CDLL:
         ("sum += *share++ * load(p + *overlap++ * TILE);", "sum += load(p + *overlap++ * TILE);"),
         ("float delta = sum_lanes(sum) * inverse;", "float delta = sum_lanes(sum);"),
         ("pair->scale = 1.0f / __builtin_sqrtf((float)d_head);", "pair->scale = 1.0f;"),
+        ("left < problem->group_size ? left :", "left < problem->group_size ? 1 :"),
+        ("rows[d] /= (float)n;", "rows[d] /= (float)problem->group_size;"),
+        ("row[d] = rows[d] / (float)n;", "row[d] = rows[d];"),
+        ("groups[j] < groups[j - 1]; j--", "groups[j] > groups[j - 1]; j--"),
+        ("* size + *at % size;", "* size;"),
+        ("n_members = pair->n_ranked * size;", "n_members = size;"),
     ],
 )
 def test_a_mutated_kernel_fails_the_loops(
@@ -263,21 +328,11 @@ def test_a_mutated_kernel_fails_the_loops(
 ) -> None:
     source = SOURCE.read_text()
     assert source.count(old) == 1, "the mutation must change the source at one place"
-    uneven = {**PAPER, "compress_block_size": 4, "compress_stride": 3, "selection_block_size": 5}
-
-    def compare() -> None:
-        for options in (PAPER, uneven):
-            inputs = Case(1, 1, 47, 4, options, seed=2).tensors(torch.float32)
-            exact = [x.detach().double().requires_grad_() for x in inputs]
-            got = step(kernels.sparse_attention, inputs, options)
-            assert_close(got, step(oracle.sparse_attention, exact, options))
-
-    compare()
     (tmp_path / "mutant.c").write_text(source.replace(old, new))
-    opened = compiled(tmp_path / "mutant.c", tmp_path)
+    opened = compiled(tmp_path / "mutant.c", tmp_path, "-O0")
     monkeypatch.setattr(kernels.attention, "library", lambda d_head: opened)
     with pytest.raises(AssertionError):
-        compare()
+        compare_with_loops()
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile the wide variant with")
@@ -285,10 +340,10 @@ def test_vectors_of_sixteen_are_right_on_any_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The AVX-512 code differs from the rest by the length of its vectors, which gcc can emulate.
-    opened = compiled(SOURCE, tmp_path, "-Wno-psabi", "-DLANES=16")
+    opened = compiled(SOURCE, tmp_path, "-O1", "-Wno-psabi", "-DLANES=16")
     monkeypatch.setattr(kernels.attention, "library", lambda d_head: opened)
     for d_head in (3, 8, 16, 33):
-        for n_features in (1, 31, 107):
+        for n_features in (1, 31, 107, 1207):
             inputs = Case(1, 2, n_features, d_head, PAPER, seed=2).tensors(torch.float32)
             exact = [x.detach().double().requires_grad_() for x in inputs]
             got = step(kernels.sparse_attention, inputs, PAPER)

@@ -43,6 +43,8 @@ def cases(draw: st.DrawFn, max_features: int = 24, max_d_head: int = 5) -> Case:
         "compress_stride": stride,
         "selection_block_size": draw(st.one_of(st.just(block_size), st.integers(1, 12))),
         "n_selected_blocks": draw(st.sampled_from([1, 2, 3, 5, 100])),
+        # Small ones too: then a few features suffice to let compressed blocks share keys.
+        "max_exact_features": draw(st.one_of(st.just(512), st.integers(1, 30))),
     }
     return Case(
         n_rows=draw(st.integers(1, 2)),

@@ -1,4 +1,4 @@
-"""Blocks of neighbouring features: counting, cutting, overlap and the check of their options."""
+"""Blocks of neighbouring features: counting, cutting, grouping, overlap, and their options."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from torch.nn.functional import pad
 
 from tabnsm.errors import InvalidOptionError
 
+MAX_EXACT_FEATURES = 512
+"""Widest table, unless said otherwise, in which every compressed block is a key of its own."""
+
 
 def check_block_options(
     *,
@@ -16,6 +19,7 @@ def check_block_options(
     compress_stride: int,
     selection_block_size: int,
     n_selected_blocks: int,
+    max_exact_features: int = MAX_EXACT_FEATURES,
 ) -> None:
     """Raise `InvalidOptionError` when an option of the sparse attention is out of range.
 
@@ -31,6 +35,8 @@ def check_block_options(
         Features in a block that is attended at full resolution, at least 1.
     n_selected_blocks : int
         Blocks attended per query, at least 1; more than exist means all.
+    max_exact_features : int, default 512
+        Features up to which no blocks are grouped, at least 1.
 
     Examples
     --------
@@ -46,6 +52,7 @@ def check_block_options(
         "compress_stride": compress_stride,
         "selection_block_size": selection_block_size,
         "n_selected_blocks": n_selected_blocks,
+        "max_exact_features": max_exact_features,
     }
     for name, value in options.items():
         if value < 1:
@@ -67,6 +74,69 @@ def n_blocks(n_features: int, stride: int) -> int:
     3
     """
     return -(-n_features // stride)
+
+
+def blocks_per_key(
+    n_features: int,
+    *,
+    compress_block_size: int,
+    compress_stride: int,
+    selection_block_size: int,
+    max_exact_features: int = MAX_EXACT_FEATURES,
+) -> int:
+    """Neighbouring compressed blocks that share one key, so that wide tables have no more keys.
+
+    A query of a table with D features then meets at most
+    ``n_blocks(max_exact_features, compress_stride)`` compressed keys, whatever D is. Blocks are
+    grouped only where they are the ones to select from, disjoint and of one size: elsewhere a
+    block's score is a sum over the blocks that overlap it, which a group does not have.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features D.
+    compress_block_size, compress_stride, selection_block_size : int
+        As in `tabnsm.functional.sparse_attention.sparse_attention`.
+    max_exact_features : int, default 512
+        The result is 1 up to this D.
+
+    Examples
+    --------
+    >>> sizes = {"compress_block_size": 10, "compress_stride": 10, "selection_block_size": 10}
+    >>> [blocks_per_key(n_features, **sizes) for n_features in (400, 512, 1024, 16384)]
+    [1, 1, 2, 32]
+    """
+    if not selection_block_size == compress_block_size == compress_stride:
+        return 1
+    most = n_blocks(max_exact_features, compress_stride)
+    return n_blocks(n_blocks(n_features, compress_stride), most)
+
+
+def group_means(x: Tensor, group_size: int) -> Tensor:
+    """Mean of each run of `group_size` neighbours; the last run may be shorter.
+
+    Parameters
+    ----------
+    x : Tensor
+        Compressed keys or values, (..., C, d).
+    group_size : int
+        Blocks in a group.
+
+    Returns
+    -------
+    Tensor
+        (..., n_blocks(C, group_size), d); `x` itself for groups of one.
+
+    Examples
+    --------
+    >>> group_means(torch.tensor([[1.0], [3.0], [7.0]]), 2)
+    tensor([[2.],
+            [7.]])
+    """
+    if group_size == 1:
+        return x
+    groups, mask = unfold_blocks(x, group_size, group_size)  # (..., n_groups, group_size, d)
+    return groups.sum(-2) / mask.sum(-1, keepdim=True)
 
 
 def unfold_blocks(x: Tensor, block_size: int, stride: int) -> tuple[Tensor, Tensor]:

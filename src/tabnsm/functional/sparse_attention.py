@@ -6,18 +6,23 @@ backward pass, so that the copies of keys and values per query exist for one sli
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from tabnsm.errors import InvalidOptionError
-from tabnsm.functional.blocks import block_overlap, check_block_options, n_blocks, unfold_blocks
+from tabnsm.functional.block_selection import select_blocks
+from tabnsm.functional.blocks import (
+    MAX_EXACT_FEATURES,
+    blocks_per_key,
+    check_block_options,
+    group_means,
+    n_blocks,
+    unfold_blocks,
+)
+from tabnsm.functional.slices import slices
 
-# Numbers held at once by a slice: 64 MB in float32, large enough to keep the loop overhead small.
-SLICE_BUDGET = 2**24
 # Queries of a window tile; wider tiles compute more masked logits, narrower ones copy more keys.
 MIN_TILE = 16
 
@@ -35,6 +40,7 @@ def sparse_attention(
     compress_stride: int,
     selection_block_size: int,
     n_selected_blocks: int,
+    max_exact_features: int = MAX_EXACT_FEATURES,
 ) -> Tensor:
     r"""Attend to neighbours, to block summaries and to the best blocks at full resolution.
 
@@ -42,6 +48,10 @@ def sparse_attention(
 
     Each branch has a softmax of its own over logits scaled by ``d_head ** -0.5``. Gradients reach
     every tensor argument; the choice of blocks itself has none.
+
+    In tables wider than `max_exact_features` neighbouring compressed blocks share a key and a
+    value, the means of theirs (see `tabnsm.functional.blocks.blocks_per_key`): without that, the
+    compressed branch alone would cost D squared over the stride.
 
     Parameters
     ----------
@@ -60,6 +70,8 @@ def sparse_attention(
         Width of the disjoint blocks to select from; the last one may be partial.
     n_selected_blocks : int
         Blocks per query and head; all of them when fewer exist.
+    max_exact_features : int, default 512
+        Features up to which every compressed block is a key of its own.
 
     Returns
     -------
@@ -85,6 +97,7 @@ def sparse_attention(
         compress_stride=compress_stride,
         selection_block_size=selection_block_size,
         n_selected_blocks=n_selected_blocks,
+        max_exact_features=max_exact_features,
     )
     n_features, d_head = q.shape[-2:]
     check_shapes(q, k, v, k_cmp, v_cmp, gates, compress_stride=compress_stride)
@@ -96,11 +109,20 @@ def sparse_attention(
         compress_stride=compress_stride,
         selection_block_size=selection_block_size,
         n_selected_blocks=n_selected_blocks,
+        max_exact_features=max_exact_features,
     )
+    group_size = blocks_per_key(
+        n_features,
+        compress_block_size=compress_block_size,
+        compress_stride=compress_stride,
+        selection_block_size=selection_block_size,
+        max_exact_features=max_exact_features,
+    )
+    k_cmp, v_cmp = group_means(k_cmp, group_size), group_means(v_cmp, group_size)
     gathered = 2 * selected.shape[-1] * selection_block_size * d_head
     tensors = [x.flatten(0, 1) for x in (q, k, v, k_cmp, v_cmp, gates, selected)]  # (B * H, ...)
     outputs = []
-    for rows in _slices(len(tensors[0]), n_features * (gathered + 2 * k_cmp.shape[-2])):
+    for rows in slices(len(tensors[0]), n_features * (gathered + 2 * k_cmp.shape[-2])):
         out: Tensor = checkpoint(
             _attend_slice,
             *(x[rows] for x in tensors),
@@ -111,70 +133,6 @@ def sparse_attention(
         )
         outputs.append(out)
     return torch.cat(outputs).view(q.shape)  # (B, H, D, d_head)
-
-
-@torch.no_grad()
-def select_blocks(
-    q: Tensor,
-    k_cmp: Tensor,
-    *,
-    n_features: int,
-    compress_block_size: int,
-    compress_stride: int,
-    selection_block_size: int,
-    n_selected_blocks: int,
-) -> Tensor:
-    """Rank the selection blocks for each query by the attention to their summaries.
-
-    The score of a block is the softmax mass of the compressed blocks that overlap it, in
-    proportion to the overlap. With equal sizes and no overlap that is the order of the logits,
-    which are compared instead because the softmax of distant logits underflows into ties.
-
-    Parameters
-    ----------
-    q : Tensor
-        Queries, (B, H, D, d_head).
-    k_cmp : Tensor
-        Compressed keys, (B, H, C, d_head).
-    n_features : int
-        Number of features D that the blocks divide.
-    compress_block_size, compress_stride, selection_block_size, n_selected_blocks : int
-        As in `sparse_attention`.
-
-    Returns
-    -------
-    Tensor
-        int64 (B, H, D, min(n_selected_blocks, n_blocks(D, selection_block_size))), best first;
-        of equal scores the lower index comes first.
-
-    Examples
-    --------
-    >>> q = torch.ones(1, 1, 6, 1)
-    >>> k_cmp = torch.tensor([1.0, 3.0, 3.0]).view(1, 1, 3, 1)
-    >>> select_blocks(q, k_cmp, n_features=6, compress_block_size=2, compress_stride=2,
-    ...               selection_block_size=2, n_selected_blocks=2)[0, 0, 0]
-    tensor([1, 2])
-    """
-    n_best = min(n_selected_blocks, n_blocks(n_features, selection_block_size))
-    same_blocks = selection_block_size == compress_block_size == compress_stride
-    index, share = block_overlap(
-        n_features, compress_block_size, compress_stride, selection_block_size
-    )
-    index, share = index.to(q.device), share.to(q)
-    queries, keys = q.flatten(0, 1), k_cmp.flatten(0, 1)  # (B * H, D or C, d_head)
-    chosen = []
-    for rows in _slices(len(queries), q.shape[-2] * (k_cmp.shape[-2] + len(index))):
-        logits = queries[rows] @ keys[rows].transpose(-1, -2)  # (G, D, C)
-        scores = logits
-        if not same_blocks:
-            mass = torch.softmax(logits * q.shape[-1] ** -0.5, dim=-1)
-            # Slot by slot, not as a matrix product: equal sums must come out equal to the bit,
-            # or ties (several selection blocks inside one compressed block) would break anyhow.
-            scores = torch.zeros_like(mass[..., :1])
-            for slot in range(index.shape[1]):
-                scores = scores + mass[..., index[:, slot]] * share[:, slot]  # (G, D, S)
-        chosen.append(_top_blocks(scores, n_best))
-    return torch.cat(chosen).view(*q.shape[:-1], n_best)  # (B, H, D, n_best)
 
 
 def check_shapes(
@@ -215,22 +173,6 @@ def check_shapes(
                 f"{name} must have the shape {tuple(shape)}, got {tuple(x.shape)}. "
                 f"Its axes are {axes}."
             )
-
-
-def _slices(n_groups: int, numbers_per_group: int) -> Iterator[slice]:
-    """Cut the (row, head) pairs so that no slice holds more numbers than the budget."""
-    size = max(1, SLICE_BUDGET // numbers_per_group)
-    return (slice(start, start + size) for start in range(0, n_groups, size))
-
-
-def _top_blocks(scores: Tensor, n_best: int) -> Tensor:
-    """Indices of the largest scores; argmax takes the first of equals, which topk does not."""
-    scores = scores.clone()
-    best = []
-    for _ in range(n_best):
-        best.append(scores.argmax(dim=-1, keepdim=True))
-        scores.scatter_(-1, best[-1], -torch.inf)
-    return torch.cat(best, dim=-1)  # (G, D, n_best)
 
 
 def _attend_slice(

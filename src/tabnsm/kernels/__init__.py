@@ -1,6 +1,7 @@
-"""Fast CPU paths of the functional operators (C behind ctypes), with the same signatures."""
+"""Fast CPU paths of the operators (C behind ctypes), with the results of the torch ones."""
 
 from tabnsm.kernels.attention import sparse_attention
+from tabnsm.kernels.interaction import interaction, serves
 from tabnsm.kernels.library import available
 
-__all__ = ["available", "sparse_attention"]
+__all__ = ["available", "interaction", "serves", "sparse_attention"]

@@ -11,7 +11,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tabnsm.functional import sparse_attention as functional
-from tabnsm.functional.blocks import block_overlap, check_block_options, n_blocks
+from tabnsm.functional.blocks import (
+    MAX_EXACT_FEATURES,
+    block_overlap,
+    blocks_per_key,
+    check_block_options,
+    n_blocks,
+)
 from tabnsm.kernels.library import library, thread_pool
 
 SMALL_WORK = 2**16
@@ -31,6 +37,7 @@ def sparse_attention(
     compress_stride: int,
     selection_block_size: int,
     n_selected_blocks: int,
+    max_exact_features: int = MAX_EXACT_FEATURES,
 ) -> Tensor:
     """Same as `tabnsm.functional.sparse_attention.sparse_attention`, compiled where possible.
 
@@ -60,43 +67,72 @@ def sparse_attention(
             compress_stride=compress_stride,
             selection_block_size=selection_block_size,
             n_selected_blocks=n_selected_blocks,
+            max_exact_features=max_exact_features,
         )
+    functional.check_shapes(*tensors, compress_stride=compress_stride)
+    options = block_options(
+        q.shape[-2],
+        window_size=window_size,
+        compress_block_size=compress_block_size,
+        compress_stride=compress_stride,
+        selection_block_size=selection_block_size,
+        n_selected_blocks=n_selected_blocks,
+        max_exact_features=max_exact_features,
+    )
+    out: Tensor = _SparseAttention.apply(compiled, options, *tensors)  # type: ignore[no-untyped-call]
+    return out
+
+
+class BlockOptions(NamedTuple):
+    """Options of the attention for one number of features, as the kernel wants them."""
+
+    group_size: int
+    window_size: int
+    block_size: int
+    n_selected: int
+    overlap: Tensor  # (S, n_slots), no slots where the logits are ranked
+    share: Tensor  # (S, n_slots)
+
+
+@functools.lru_cache(maxsize=64)
+def block_options(
+    n_features: int,
+    *,
+    window_size: int,
+    compress_block_size: int,
+    compress_stride: int,
+    selection_block_size: int,
+    n_selected_blocks: int,
+    max_exact_features: int,
+) -> BlockOptions:
+    """Check the options of `sparse_attention` and bring them into the kernel's form."""
     check_block_options(
         window_size=window_size,
         compress_block_size=compress_block_size,
         compress_stride=compress_stride,
         selection_block_size=selection_block_size,
         n_selected_blocks=n_selected_blocks,
+        max_exact_features=max_exact_features,
     )
-    n_features = q.shape[-2]
-    functional.check_shapes(*tensors, compress_stride=compress_stride)
-    options = _Options(
+    index, share = torch.empty((0, 0)), torch.empty((0, 0))
+    if not selection_block_size == compress_block_size == compress_stride:
+        index, share = block_overlap(
+            n_features, compress_block_size, compress_stride, selection_block_size
+        )
+    return BlockOptions(
+        blocks_per_key(
+            n_features,
+            compress_block_size=compress_block_size,
+            compress_stride=compress_stride,
+            selection_block_size=selection_block_size,
+            max_exact_features=max_exact_features,
+        ),
         min(window_size, n_features),
         selection_block_size,
         min(n_selected_blocks, n_blocks(n_features, selection_block_size)),
-        *_overlap(n_features, compress_block_size, compress_stride, selection_block_size),
+        index.to("cpu", torch.int32),
+        share.to("cpu", torch.float32),
     )
-    out: Tensor = _SparseAttention.apply(compiled, options, *tensors)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Options(NamedTuple):
-    window_size: int
-    block_size: int
-    n_selected: int
-    overlap: Tensor
-    share: Tensor
-
-
-@functools.lru_cache(maxsize=64)
-def _overlap(
-    n_features: int, block_size: int, stride: int, selection_block_size: int
-) -> tuple[Tensor, Tensor]:
-    """Overlap of the blocks in the kernel's types; without slots where the logits are ranked."""
-    if selection_block_size == block_size == stride:
-        return torch.empty((0, 0), dtype=torch.int32), torch.empty((0, 0))  # n_slots = 0
-    index, share = block_overlap(n_features, block_size, stride, selection_block_size)
-    return index.to("cpu", torch.int32), share.to("cpu", torch.float32)
 
 
 class _Strided(ctypes.Structure):
@@ -110,14 +146,14 @@ class _Strided(ctypes.Structure):
 
 
 SIZES = (
-    *("n_rows", "n_heads", "n_features", "d_head", "n_compressed"),
+    *("n_rows", "n_heads", "n_features", "d_head", "n_compressed", "group_size"),
     *("window_size", "block_size", "n_selected", "n_slots", "n_threads"),
 )
 INPUTS = ("q", "k", "v", "k_cmp", "v_cmp", "gates")
 GRADIENTS = ("dq", "dk", "dv", "dk_cmp", "dv_cmp", "d_gates")
 
 
-class _Problem(ctypes.Structure):
+class Problem(ctypes.Structure):
     """Mirror of ``Problem`` in sparse_attention.c."""
 
     _fields_ = (
@@ -133,7 +169,7 @@ class _Problem(ctypes.Structure):
 
 def _run(
     compiled: ctypes.CDLL,
-    options: _Options,
+    options: BlockOptions,
     stats: Tensor,
     selected: Tensor,
     backward: bool,
@@ -141,12 +177,12 @@ def _run(
 ) -> None:
     q, n_compressed = tensors["q"], tensors["k_cmp"].shape[2]
     n_rows, n_heads, n_features, d_head = q.shape
-    window_size, block_size, n_selected, overlap, share = options
-    keys = n_compressed + 2 * window_size + n_selected * block_size
+    group_size, window_size, block_size, n_selected, overlap, share = options
+    keys = n_blocks(n_compressed, group_size) + 2 * window_size + n_selected * block_size
     small = n_rows * n_heads * n_features * keys < SMALL_WORK
     n_threads = 1 if small else min(torch.get_num_threads(), n_rows * n_heads)
     n_slots = overlap.shape[1]
-    problem = _Problem(*q.shape, n_compressed, *options[:3], n_slots, n_threads)
+    problem = Problem(*q.shape, n_compressed, *options[:4], n_slots, n_threads)
     for name, x in tensors.items():
         setattr(problem, name, _Strided.of(x))
     problem.stats, problem.selected = stats.data_ptr(), selected.data_ptr()
@@ -175,7 +211,7 @@ class _SparseAttention(torch.autograd.Function):
     def forward(
         ctx: Any,
         compiled: ctypes.CDLL,
-        options: _Options,
+        options: BlockOptions,
         *inputs: Tensor,
     ) -> Tensor:
         *features, gates = inputs

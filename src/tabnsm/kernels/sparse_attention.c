@@ -7,6 +7,8 @@
  * Two layouts of a product with the logits appear:
  *   - window and compressed branch: a vector holds one key against LANES neighbouring queries;
  *   - selected branch: a vector holds one query against LANES neighbouring keys of a block.
+ * In wide tables neighbouring compressed blocks share the mean of their keys; the selection then has
+ * a second step, in the layout of the selected branch, among the blocks of the best groups.
  * The backward pass recomputes the probabilities from the largest logit and the inverse sum of
  * each branch. The gradient of a gate equals sum_j p_j dp_j, which the softmax needs anyway.
  *
@@ -47,6 +49,7 @@ typedef struct {
 
 typedef struct {
     int64_t n_rows, n_heads, n_features, d_head, n_compressed;
+    int64_t group_size; /* compressed blocks that share a key and a value */
     int64_t window_size, block_size, n_selected;
     int64_t n_slots; /* of a row of the overlap; 0 when selection and compressed blocks coincide */
     int64_t n_threads;
@@ -268,19 +271,24 @@ INLINE vec rank_some(const float *logits, int64_t n, vec *best, ivec *at, const 
 /* ---- one (row, head) pair ---- */
 
 typedef struct {
-    int64_t row, head, d_head, width, n_features, n_keys, n_compressed, n_blocks;
-    int64_t pitch; /* between the selected blocks of a query in `chosen` */
+    int64_t row, head, d_head, width, n_features, n_keys, n_groups, n_blocks;
+    int64_t n_ranked;    /* groups per query whose blocks may be selected */
+    int64_t pitch;       /* between the selected blocks of a query in `chosen` */
+    int64_t group_pitch; /* between its groups in `members` */
     float scale, log2_scale;
-    float *k, *v, *k_cmp, *v_cmp;     /* rows of `width`, zeros beyond the end */
+    float *k, *v;                     /* rows of `width`, zeros beyond the end */
+    float *k_cmp, *v_cmp;             /* the same for the groups of compressed blocks */
     float *kt, *vt;                   /* [block][d][key of the block] */
+    float *kt_cmp;                    /* [group][d][key of the group]; unused by groups of one */
     float *dk, *dv, *dk_cmp, *dv_cmp; /* gradients, private to the pair */
     float *q, *qt, *dout, *doutt;     /* tile of queries as rows and as columns */
     float *out, *dq;                  /* tile of results */
     float *logits, *dp;               /* [key][query of the tile] */
     float *chosen, *chosen_dp;        /* logits of the selected keys of one query */
+    float *members;                   /* logits of the blocks of its groups */
     vec *best;
     ivec *best_at;
-    int32_t *selected; /* [query of the tile][rank] */
+    int32_t *groups, *selected; /* [query of the tile][rank] */
 } Pair;
 
 INLINE float *element(const Tensor *t, const Pair *pair, int64_t feature) {
@@ -303,6 +311,46 @@ static void unpack_rows(const float *rows, const Pair *pair, int64_t from, int64
                         const Tensor *t) {
     for (int64_t i = 0; i < n; i++)
         copy_row(element(t, pair, from + i), rows + i * pair->width, pair->d_head);
+}
+
+INLINE int64_t group_members(const Problem *problem, int64_t group) {
+    int64_t left = problem->n_compressed - group * problem->group_size;
+    return left < problem->group_size ? left : problem->group_size;
+}
+
+/* Row by row the mean of each group of compressed blocks. */
+static void pack_means(const Problem *problem, const Tensor *t, const Pair *pair, float *rows) {
+    for (int64_t j = 0; j < pair->n_groups; j++, rows += pair->width) {
+        int64_t n = group_members(problem, j);
+        memset(rows, 0, sizeof(float) * pair->d_head);
+        for (int64_t i = 0; i < n; i++) {
+            const float *row = element(t, pair, j * problem->group_size + i);
+            for (int64_t d = 0; d < pair->d_head; d++) rows[d] += row[d];
+        }
+        for (int64_t d = 0; d < pair->d_head; d++) rows[d] /= (float)n;
+    }
+}
+
+static void unpack_means(const Problem *problem, const float *rows, const Pair *pair,
+                         const Tensor *t) {
+    for (int64_t j = 0; j < pair->n_groups; j++, rows += pair->width) {
+        int64_t n = group_members(problem, j);
+        for (int64_t i = 0; i < n; i++) {
+            float *row = element(t, pair, j * problem->group_size + i);
+            for (int64_t d = 0; d < pair->d_head; d++) row[d] = rows[d] / (float)n;
+        }
+    }
+}
+
+static void transpose_groups(const Problem *problem, const Tensor *t, const Pair *pair,
+                             float *out) {
+    int64_t size = problem->group_size;
+    for (int64_t j = 0; j < pair->n_groups; j++)
+        for (int64_t i = 0; i < group_members(problem, j); i++) {
+            const float *row = element(t, pair, j * size + i);
+            for (int64_t d = 0; d < pair->d_head; d++)
+                out[(j * pair->d_head + d) * size + i] = row[d];
+        }
 }
 
 static void transpose_blocks(const float *rows, const Pair *pair, int64_t block_size, float *out) {
@@ -354,15 +402,14 @@ INLINE vec exponentials(float *logits, int64_t n, vec largest, float log2_scale)
     return total;
 }
 
-/* Blocks with the largest scores for LANES queries; returns the largest score. */
-static vec rank(const Problem *problem, Pair *pair, const float *scores, int64_t n, int u) {
-    int64_t m = problem->n_selected;
+/* The m largest scores of LANES queries, their places to `at`; returns the largest. */
+static vec rank(Pair *pair, const float *scores, int64_t n, int64_t m, int32_t *at) {
     vec top = m == 1   ? rank_some(scores, n, pair->best, pair->best_at, 1)
               : m == 2 ? rank_some(scores, n, pair->best, pair->best_at, 2)
               : m == 3 ? rank_some(scores, n, pair->best, pair->best_at, 3)
                        : rank_some(scores, n, pair->best, pair->best_at, m);
     for (int i = 0; i < LANES; i++)
-        for (int64_t t = 0; t < m; t++) pair->selected[(u + i) * m + t] = pair->best_at[t][i];
+        for (int64_t t = 0; t < m; t++) at[i * m + t] = pair->best_at[t][i];
     return top;
 }
 
@@ -379,20 +426,22 @@ static void share_mass(const Problem *problem, const float *p, int64_t n_blocks,
 }
 
 static void forward_compressed(const Problem *problem, Pair *pair, float *largest, float *inverse) {
-    int64_t n = pair->n_compressed;
+    int64_t n = pair->n_groups, m = problem->n_selected;
     score(pair->qt, pair->k_cmp, n, pair->d_head, pair->width, pair->logits, 2);
     for (int u = 0; u < TILE; u += LANES) {
         float *logits = pair->logits + u;
         vec top = load(logits);
-        if (!problem->n_slots)
-            top = rank(problem, pair, logits, n, u);
+        if (problem->group_size > 1)
+            top = rank(pair, logits, n, pair->n_ranked, pair->groups + u * pair->n_ranked);
+        else if (!problem->n_slots)
+            top = rank(pair, logits, n, m, pair->selected + u * m);
         else
             for (int64_t j = 1; j < n; j++) top = max_vec(load(logits + j * TILE), top);
         store(largest + u, top);
         store(inverse + u, 1.0f / exponentials(logits, n, top, pair->log2_scale));
         if (problem->n_slots) {
             share_mass(problem, logits, pair->n_blocks, pair->dp + u);
-            rank(problem, pair, pair->dp + u, pair->n_blocks, u);
+            rank(pair, pair->dp + u, pair->n_blocks, m, pair->selected + u * m);
         }
     }
 }
@@ -469,6 +518,42 @@ INLINE void score_chosen(Shape shape, const float *x, const float *columns,
         score_blocks(shape, x, columns, selected + t, d_head, to + t * shape.pitch, 3);
     for (; t < shape.n_selected; t++)
         score_blocks(shape, x, columns, selected + t, d_head, to + t * shape.pitch, 1);
+}
+
+/* Logits of one query with the blocks of the groups that it ranked best, as a column of `logits`.
+ * The groups come into rising order: then the first of equals is the one with the lower index. */
+static void score_members(const Problem *problem, Pair *pair, int64_t query) {
+    int64_t n = pair->n_ranked, size = problem->group_size, pitch = pair->group_pitch;
+    int32_t *groups = pair->groups + query * n;
+    float *to = pair->logits + query;
+    Shape shape = {size, n, problem->n_compressed, pitch, 0};
+    for (int64_t i = 1; i < n; i++)
+        for (int64_t j = i; j > 0 && groups[j] < groups[j - 1]; j--) {
+            int32_t lower = groups[j];
+            groups[j] = groups[j - 1];
+            groups[j - 1] = lower;
+        }
+    score_chosen(shape, pair->q + query * pair->width, pair->kt_cmp, groups, pair->d_head,
+                 pair->members);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t n_members = members(shape, groups[j]), i = 0;
+        for (; i < n_members; i++, to += TILE) *to = pair->members[j * pitch + i];
+        for (; i < size; i++, to += TILE) *to = -__builtin_inff();
+    }
+}
+
+/* Selects among the blocks of the best groups of n queries. */
+static void select_members(const Problem *problem, Pair *pair, int64_t n) {
+    int32_t size = (int32_t)problem->group_size;
+    int64_t m = problem->n_selected, n_members = pair->n_ranked * size;
+    for (int64_t i = 0; i < n; i++) score_members(problem, pair, i);
+    for (int u = 0; u < TILE; u += LANES)
+        rank(pair, pair->logits + u, n_members, m, pair->selected + u * m);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t t = 0; t < m; t++) {
+            int32_t *at = pair->selected + i * m + t;
+            *at = pair->groups[i * pair->n_ranked + *at / size] * size + *at % size;
+        }
 }
 
 /* p = 2 ** (log2_scale * (logit - largest)) in place. */
@@ -571,8 +656,9 @@ static void forward_tile(const Problem *problem, Pair *pair, int64_t from) {
 
     forward_compressed(problem, pair, largest[COMPRESSED], inverse[COMPRESSED]);
     for (int i = 0; i < TILE; i++) weight[i] = gates[COMPRESSED][i] * inverse[COMPRESSED][i];
-    mix(pair->logits, pair->v_cmp, pair->n_compressed, pair->width, weight, pair->out, 0,
-        pair->n_compressed + TILE);
+    mix(pair->logits, pair->v_cmp, pair->n_groups, pair->width, weight, pair->out, 0,
+        pair->n_groups + TILE);
+    if (problem->group_size > 1) select_members(problem, pair, n);
     memcpy(selected, pair->selected, sizeof(int32_t) * n * m);
 
     forward_window(problem, pair, from, largest[WINDOW], inverse[WINDOW], &strip);
@@ -608,7 +694,7 @@ INLINE vec softmax_backward(float *p, float *dp, int64_t n, vec gate, vec invers
 
 static void backward_compressed(Pair *pair, const float *gates, const float *largest,
                                 const float *inverse, float *d_gates, const float *ones) {
-    int64_t n = pair->n_compressed, width = pair->width, wide = n + TILE;
+    int64_t n = pair->n_groups, width = pair->width, wide = n + TILE;
     score(pair->qt, pair->k_cmp, n, pair->d_head, width, pair->logits, 2);
     score(pair->doutt, pair->v_cmp, n, pair->d_head, width, pair->dp, 2);
     for (int u = 0; u < TILE; u += LANES) {
@@ -762,23 +848,25 @@ static void run_pair(const Problem *problem, Pair *pair, int64_t index, int back
     pair->head = index % problem->n_heads;
     pack_rows(&problem->k, pair, pair->n_features, pair->k);
     pack_rows(&problem->v, pair, pair->n_features, pair->v);
-    pack_rows(&problem->k_cmp, pair, pair->n_compressed, pair->k_cmp);
-    pack_rows(&problem->v_cmp, pair, pair->n_compressed, pair->v_cmp);
+    pack_means(problem, &problem->k_cmp, pair, pair->k_cmp);
+    pack_means(problem, &problem->v_cmp, pair, pair->v_cmp);
     transpose_blocks(pair->k, pair, problem->block_size, pair->kt);
     if (!backward) {
+        if (problem->group_size > 1)
+            transpose_groups(problem, &problem->k_cmp, pair, pair->kt_cmp);
         for (int64_t i = 0; i < pair->n_features; i += TILE) forward_tile(problem, pair, i);
         return;
     }
     transpose_blocks(pair->v, pair, problem->block_size, pair->vt);
     memset(pair->dk, 0, sizeof(float) * pair->n_keys * pair->width);
     memset(pair->dv, 0, sizeof(float) * pair->n_keys * pair->width);
-    memset(pair->dk_cmp, 0, sizeof(float) * pair->n_compressed * pair->width);
-    memset(pair->dv_cmp, 0, sizeof(float) * pair->n_compressed * pair->width);
+    memset(pair->dk_cmp, 0, sizeof(float) * pair->n_groups * pair->width);
+    memset(pair->dv_cmp, 0, sizeof(float) * pair->n_groups * pair->width);
     for (int64_t i = 0; i < pair->n_features; i += TILE) backward_tile(problem, pair, i);
     unpack_rows(pair->dk, pair, 0, pair->n_features, &problem->dk);
     unpack_rows(pair->dv, pair, 0, pair->n_features, &problem->dv);
-    unpack_rows(pair->dk_cmp, pair, 0, pair->n_compressed, &problem->dk_cmp);
-    unpack_rows(pair->dv_cmp, pair, 0, pair->n_compressed, &problem->dv_cmp);
+    unpack_means(problem, pair->dk_cmp, pair, &problem->dk_cmp);
+    unpack_means(problem, pair->dv_cmp, pair, &problem->dv_cmp);
 }
 
 /* ---- memory and threads ---- */
@@ -803,20 +891,28 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     int64_t n_blocks = (problem->n_features + size - 1) / size;
     int64_t rows = (n_blocks * size + 8) * width;
     int64_t columns = n_blocks * size * d_head + size + 2 * LANES;
-    int64_t rows_cmp = (problem->n_compressed + 8) * width;
+    int64_t group_size = problem->group_size;
+    int64_t n_groups = (problem->n_compressed + group_size - 1) / group_size;
+    int64_t rows_cmp = (n_groups + 8) * width;
+    int64_t columns_cmp = group_size > 1 ? (n_groups * d_head + 1) * group_size + 2 * LANES : 0;
     int64_t strip = 2 * problem->window_size + TILE;
     strip = strip < problem->n_features ? strip : problem->n_features;
-    int64_t n_logits = strip > problem->n_compressed ? strip : problem->n_compressed;
-    n_logits = n_logits > n_blocks ? n_logits : n_blocks;
+    int64_t n_logits = strip > n_groups ? strip : n_groups;
+    n_logits = problem->n_slots && n_blocks > n_logits ? n_blocks : n_logits;
+    int64_t n_ranked = m < n_groups ? m : n_groups, n_members = n_ranked * group_size;
+    n_logits = group_size > 1 && n_members > n_logits ? n_members : n_logits;
     int64_t pitch = (size + TILE - 1) / TILE * TILE;
+    int64_t group_pitch = (group_size + TILE - 1) / TILE * TILE;
 
     pair->d_head = d_head;
     pair->width = width;
     pair->n_features = problem->n_features;
     pair->n_keys = n_blocks * size;
-    pair->n_compressed = problem->n_compressed;
+    pair->n_groups = n_groups;
     pair->n_blocks = n_blocks;
+    pair->n_ranked = n_ranked;
     pair->pitch = pitch;
+    pair->group_pitch = group_pitch;
     pair->scale = 1.0f / __builtin_sqrtf((float)d_head);
     pair->log2_scale = pair->scale * 1.44269504f;
     pair->k = take(base, &used, rows);
@@ -829,6 +925,7 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     pair->v_cmp = take(base, &used, rows_cmp);
     pair->dk_cmp = take(base, &used, rows_cmp);
     pair->dv_cmp = take(base, &used, rows_cmp);
+    pair->kt_cmp = take(base, &used, columns_cmp);
     pair->q = take(base, &used, TILE * width);
     pair->dout = take(base, &used, TILE * width);
     pair->out = take(base, &used, TILE * width);
@@ -839,8 +936,10 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     pair->dp = take(base, &used, (n_logits + 8) * TILE);
     pair->chosen = take(base, &used, m * pitch);
     pair->chosen_dp = take(base, &used, m * pitch);
+    pair->members = take(base, &used, n_ranked * group_pitch);
     pair->best = take(base, &used, m * LANES);
     pair->best_at = take(base, &used, m * LANES);
+    pair->groups = take(base, &used, n_ranked * TILE);
     pair->selected = take(base, &used, m * TILE);
     return used;
 }

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from tabnsm.functional.block_selection import select_blocks
 from tabnsm.functional.blocks import unfold_blocks
 from tabnsm.functional.selective_scan import selective_scan
-from tabnsm.functional.sparse_attention import select_blocks
 from tabnsm.kernels import sparse_attention
 from tabnsm.nn.config import ArchitectureConfig
 from tabnsm.nn.linear import Linear, Projection, shallow_mlp, uniform_parameter
@@ -88,6 +88,21 @@ class SparseAttention(nn.Module):
         q, k, v = (split_heads(part, n_heads) for part in (query, key, value))
         return q, k, v, gates
 
+    def kernel_parameters(self) -> dict[str, Tensor]:
+        """The parameters by the names of `tabnsm.kernels.interaction`."""
+        named = {
+            "qkv": self.qkv.weight,
+            "gate_weight": self.gate.weight,
+            "gate_bias": self.gate.bias,
+            "out": self.out.weight,
+        }
+        for letter, compressor in (("k", self.compress_k), ("v", self.compress_v)):
+            first, _, second = compressor.mlp
+            named[f"{letter}_offset"] = compressor.offset
+            named[f"{letter}_weight1"], named[f"{letter}_bias1"] = first.weight, first.bias
+            named[f"{letter}_weight2"], named[f"{letter}_bias2"] = second.weight, second.bias
+        return named
+
     def forward(self, tokens: Tensor) -> Tensor:
         q, k, v, gates = self.project(tokens)
         c = self.config
@@ -103,6 +118,7 @@ class SparseAttention(nn.Module):
             compress_stride=c.resolved_stride,
             selection_block_size=c.selection_block_size,
             n_selected_blocks=c.n_selected_blocks,
+            max_exact_features=c.max_exact_features,
         )  # (B, H, D, d_head)
         mixed: Tensor = self.out(merge_heads(attended))  # (B, D, d_token)
         return mixed
@@ -120,6 +136,7 @@ class SparseAttention(nn.Module):
             compress_stride=c.resolved_stride,
             selection_block_size=c.selection_block_size,
             n_selected_blocks=c.n_selected_blocks,
+            max_exact_features=c.max_exact_features,
         )
 
 

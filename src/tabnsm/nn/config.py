@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Literal
 
 from tabnsm.errors import InvalidOptionError
+from tabnsm.functional.blocks import MAX_EXACT_FEATURES
 
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
@@ -43,6 +44,9 @@ class ArchitectureConfig:
     selection_block_size : int, default 10
     n_selected_blocks : int, default 3
         Blocks that a feature attends to at full resolution.
+    max_exact_features : int, default 512
+        Features up to which every compressed block is a key of its own; in wider tables
+        neighbouring blocks share one, so that there are no more keys than at this width.
     gates : {"head", "feature"}, default "head"
         Whether each head weighs the three branches by itself, or a feature's heads share.
     mixer : bool, default True
@@ -68,6 +72,7 @@ class ArchitectureConfig:
     compress_stride: int | None = None
     selection_block_size: int = 10
     n_selected_blocks: int = 3
+    max_exact_features: int = MAX_EXACT_FEATURES
     gates: Gates = "head"
     mixer: bool = True
     mixer_chunk_size: int = 64
@@ -81,6 +86,7 @@ class ArchitectureConfig:
             "compress_block_size",
             "selection_block_size",
             "n_selected_blocks",
+            "max_exact_features",
             "mixer_chunk_size",
             "head_width",
         ):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Generator, Tensor, nn
 
 from tabnsm.functional.staging import staged_prediction
 from tabnsm.nn.linear import Linear, low_rank_linear, shallow_mlp
+
+TILE_ROWS = 64
+"""Rows per matrix product outside training."""
 
 
 class MultiStageHead(nn.Module):
     """Residually coupled branches of falling width, fused into a scalar.
 
     Every map has at most `head_width` inner units, so that parameters grow linearly with D.
+    Outside training the rows go in tiles that are always full, because matrix products of other
+    shapes may round differently: a row's result does not depend on its neighbours.
 
     Parameters
     ----------
@@ -25,7 +31,6 @@ class MultiStageHead(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> MultiStageHead(7, head_width=16)(torch.zeros(2, 7)).shape
     torch.Size([2])
     """
@@ -43,6 +48,16 @@ class MultiStageHead(nn.Module):
         self.fusion = shallow_mlp(half + 2, head_width, 1, generator)
 
     def forward(self, features: Tensor) -> Tensor:
+        if self.training or torch.is_grad_enabled():
+            return self.predict(features)
+        tiles = [
+            self.predict(nn.functional.pad(tile, (0, 0, 0, TILE_ROWS - len(tile))))[: len(tile)]
+            for tile in features.split(TILE_ROWS)
+        ]
+        return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
+
+    def predict(self, features: Tensor) -> Tensor:
+        """The stages for all rows at once, (B, D) -> (B,)."""
         return staged_prediction(
             features, self.mlp1, self.dec1, self.mlp2, self.dec2, self.mlp3, self.fusion
         )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tabnsm import kernels
 from tabnsm.functional.blending import blend_attended, summarize_features
+from tabnsm.nn.attention import SparseAttention
+from tabnsm.nn.mixer import FeatureTokenMixer
 
 
 class AdaptiveSparseInteraction(nn.Module):
@@ -15,7 +18,7 @@ class AdaptiveSparseInteraction(nn.Module):
     ----------
     attention : Module
         Maps normed tokens to attended tokens, both (B, D, d_token).
-    mixer : Module or None
+    mixer : FeatureTokenMixer or None
         The FTM operator; None switches it off, so that Z = U.
     d_token : int
 
@@ -30,7 +33,7 @@ class AdaptiveSparseInteraction(nn.Module):
     torch.Size([2, 5])
     """
 
-    def __init__(self, attention: nn.Module, mixer: nn.Module | None, d_token: int) -> None:
+    def __init__(self, attention: nn.Module, mixer: FeatureTokenMixer | None, d_token: int) -> None:
         super().__init__()
         self.norm = nn.RMSNorm(d_token)
         self.attention = attention
@@ -39,7 +42,40 @@ class AdaptiveSparseInteraction(nn.Module):
         self.mixed_weight = nn.Parameter(torch.tensor(1.0))
         self.skip_weight = nn.Parameter(torch.tensor(1.0))
 
+    def runs_compiled(self, tokens: Tensor) -> bool:
+        """Whether one compiled pass per row does it all; then rows are independent to the bit."""
+        return isinstance(self.attention, SparseAttention) and kernels.serves(tokens)
+
     def forward(self, tokens: Tensor) -> Tensor:
+        return self.compiled(tokens) if self.runs_compiled(tokens) else self.composed(tokens)
+
+    def compiled(self, tokens: Tensor) -> Tensor:
+        """The same as `composed`, by the kernel."""
+        assert isinstance(self.attention, SparseAttention)
+        parameters = {
+            "norm": self.norm.weight,
+            "token_weight": self.token_weight,
+            "mixed_weight": self.mixed_weight,
+            "skip_weight": self.skip_weight,
+            **self.attention.kernel_parameters(),
+        }
+        if self.mixer is not None:
+            parameters |= self.mixer.kernel_parameters()
+        c = self.attention.config
+        return kernels.interaction(
+            tokens,
+            parameters,
+            n_heads=c.n_heads,
+            window_size=c.window_size,
+            compress_block_size=c.compress_block_size,
+            compress_stride=c.resolved_stride,
+            selection_block_size=c.selection_block_size,
+            n_selected_blocks=c.n_selected_blocks,
+            max_exact_features=c.max_exact_features,
+        )  # (B, D)
+
+    def composed(self, tokens: Tensor) -> Tensor:
+        """Step by step, on any device."""
         attended = self.attention(self.norm(tokens))  # (B, D, d_token)
         u = blend_attended(tokens, attended, self.token_weight)  # (B, D, d_token)
         mixed = u if self.mixer is None else self.mixer(u)  # (B, D, d_token)

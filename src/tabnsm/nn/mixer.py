@@ -49,6 +49,18 @@ class FeatureTokenMixer(nn.Module):
         self.fusion_scale = nn.Parameter(torch.ones(d_token))
         self.fusion_shift = nn.Parameter(torch.zeros(d_token))
 
+    def kernel_parameters(self) -> dict[str, Tensor]:
+        """The parameters by the names of `tabnsm.kernels.interaction`."""
+        named = {
+            name: getattr(self, name)
+            for name in ("norm_scale", "norm_shift", "fusion_scale", "fusion_shift")
+        }
+        for name in ("embedding1", "embedding2", "feature1", "feature2"):
+            linear = getattr(self, name)
+            named[f"{name[:-1]}_weight{name[-1]}"] = linear.weight
+            named[f"{name[:-1]}_bias{name[-1]}"] = linear.bias
+        return named
+
     def forward(self, u: Tensor) -> Tensor:
         normed = F.layer_norm(u, self.norm_scale.shape, self.norm_scale, self.norm_shift)
         e1, e2, f1, f2 = self.embedding1, self.embedding2, self.feature1, self.feature2

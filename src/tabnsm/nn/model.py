@@ -81,6 +81,11 @@ class TabNSM(nn.Module):
         prediction: Tensor = self.head(features)  # (B,)
         return prediction
 
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether predictions without gradients are the same, to the bit, in any batch."""
+        return self.interaction.runs_compiled(self.tokenizer.bias)
+
     def selected_blocks(self, x: Tensor) -> Tensor:
         """Blocks of features that each feature of each row attends to, (B, H, D, m)."""
         attention = self.interaction.attention

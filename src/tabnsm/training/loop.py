@@ -23,6 +23,7 @@ from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
 
 TILE_TOKENS, SMALLEST_TILE, LARGEST_TILE = 8192, 16, 256
+COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile
 
 _SAID = {"interrupted": "was interrupted", "diverged": "left the finite numbers"}
 
@@ -236,11 +237,11 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
     return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
 
 
-def tile_rows(n_features: int) -> int:
-    """Rows per forward pass outside training: as many as the cache likes, by width alone.
+def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
+    """Rows per forward pass outside training where the batch may change a row's bits.
 
-    Tiles are always filled up, because matrix products of other shapes may round differently:
-    a row's prediction must not depend on its neighbours.
+    As many as the cache likes, by width alone. Tiles are always filled up, because matrix products
+    of other shapes may round differently: a row's prediction must not depend on its neighbours.
 
     Examples
     --------
@@ -248,7 +249,7 @@ def tile_rows(n_features: int) -> int:
     [256, 64, 16, 16]
     """
     tile = LARGEST_TILE
-    while tile > SMALLEST_TILE and tile * n_features > TILE_TOKENS:
+    while tile > SMALLEST_TILE and tile * n_features > most_tokens:
         tile //= 2
     return tile
 
@@ -264,10 +265,11 @@ def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) ->
     was_training = model.training
     model.eval()
     predictions = np.empty(table.n_rows, dtype=np.float32)
-    size = tile_rows(table.n_features)
+    alone = getattr(model, "rows_are_independent", False)
+    size = tile_rows(table.n_features, COMPILED_TILE_TOKENS if alone else TILE_TOKENS)
     for start in range(0, table.n_rows, size):
         stop = min(start + size, table.n_rows)
-        rows = torch.arange(start, start + size).clamp_(max=stop - 1)
+        rows = torch.arange(start, stop if alone else start + size).clamp_(max=stop - 1)
         tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (size,)
         predictions[start:stop] = tile[: stop - start]
     model.train(was_training)

@@ -1,0 +1,213 @@
+"""The whole interaction module (ASIM) through the compiled kernel, as one torch operator."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from tabnsm.functional.blocks import n_blocks
+from tabnsm.kernels.attention import SMALL_WORK, BlockOptions, Problem, block_options
+from tabnsm.kernels.library import library, thread_pool
+
+# In the order of the enumeration in interaction.c.
+PARAMETERS = (
+    *("norm", "qkv", "gate_weight", "gate_bias", "out"),
+    *("token_weight", "mixed_weight", "skip_weight"),
+    *("k_offset", "k_weight1", "k_bias1", "k_weight2", "k_bias2"),
+    *("v_offset", "v_weight1", "v_bias1", "v_weight2", "v_bias2"),
+    *("norm_scale", "norm_shift", "embedding_weight1", "embedding_bias1"),
+    *("embedding_weight2", "embedding_bias2", "feature_weight1", "feature_bias1"),
+    *("feature_weight2", "feature_bias2", "fusion_scale", "fusion_shift"),
+)
+TOKEN_MULTIPLE = 16
+"""Token widths are multiples of this: the widest vector of any variant, in floats."""
+
+
+def serves(tokens: Tensor) -> bool:
+    """Whether the kernel can run on these tokens; otherwise the module is composed in torch."""
+    return (
+        tokens.device.type == "cpu"
+        and tokens.dtype == torch.float32
+        and tokens.shape[-1] % TOKEN_MULTIPLE == 0
+        and not torch.is_autocast_enabled("cpu")
+        and library(tokens.shape[-1]) is not None
+    )
+
+
+def interaction(
+    tokens: Tensor,
+    parameters: Mapping[str, Tensor],
+    *,
+    n_heads: int,
+    window_size: int,
+    compress_block_size: int,
+    compress_stride: int,
+    selection_block_size: int,
+    n_selected_blocks: int,
+    max_exact_features: int,
+) -> Tensor:
+    """Attention, mixing and residual blending of `tabnsm.nn.interaction` in one pass per row.
+
+    A row's result does not depend on the rest of the batch, and the bits do not depend on the
+    number of threads.
+
+    Parameters
+    ----------
+    tokens : Tensor, shape (B, D, d_token)
+        float32 on the CPU, d_token a multiple of `TOKEN_MULTIPLE`.
+    parameters : mapping of str to Tensor
+        By the names of `PARAMETERS`; those of the mixer are missing where there is none.
+    n_heads, window_size, compress_block_size, compress_stride, selection_block_size : int
+    n_selected_blocks, max_exact_features : int
+        As in `tabnsm.kernels.sparse_attention`.
+
+    Returns
+    -------
+    Tensor, shape (B, D)
+    """
+    options = block_options(
+        tokens.shape[1],
+        window_size=window_size,
+        compress_block_size=compress_block_size,
+        compress_stride=compress_stride,
+        selection_block_size=selection_block_size,
+        n_selected_blocks=n_selected_blocks,
+        max_exact_features=max_exact_features,
+    )
+    shape = _Shape(n_heads, compress_block_size, compress_stride, options)
+    out: Tensor = _Interaction.apply(  # type: ignore[no-untyped-call]
+        shape, tuple(parameters), tokens, *parameters.values()
+    )
+    return out
+
+
+class _Shape(NamedTuple):
+    n_heads: int
+    compress_block_size: int
+    compress_stride: int
+    options: BlockOptions
+
+
+class _Parameter(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("gradient", ctypes.c_void_p),
+        ("rows", ctypes.c_int64),
+        ("columns", ctypes.c_int64),
+    )
+
+
+class _Problem(ctypes.Structure):
+    """Mirror of ``Interaction`` in interaction.c."""
+
+    _fields_ = (
+        ("attention", Problem),
+        *((x, ctypes.c_int64) for x in ("d_token", "n_gates", "compress_block", "compress_stride")),
+        ("chunk", ctypes.c_int64),
+        *((x, ctypes.c_void_p) for x in ("tokens", "attended", "out", "d_out", "d_tokens")),
+        ("parameter", _Parameter * len(PARAMETERS)),
+    )
+
+
+class _Saved(NamedTuple):
+    """What the backward pass takes from the forward pass."""
+
+    attended: Tensor  # (B, D, d_token)
+    stats: Tensor  # (B, H, 6, D)
+    selected: Tensor  # (B, H, D, m)
+
+
+def _run(
+    shape: _Shape,
+    tokens: Tensor,
+    weights: Mapping[str, Tensor],
+    saved: _Saved | None,
+    out: Tensor | None = None,
+    gradients: Mapping[str, Tensor] | None = None,
+    d_out: Tensor | None = None,
+    d_tokens: Tensor | None = None,
+) -> None:
+    """Forward into `out`, or backward from `d_out` into `d_tokens` and `gradients`."""
+    compiled = library(tokens.shape[-1] // shape.n_heads)
+    assert compiled is not None
+    n_rows, n_features, d_token = tokens.shape
+    options = shape.options
+    small = tokens.numel() * d_token < SMALL_WORK
+    problem = _Problem()
+    problem.attention = Problem(
+        *(n_rows, shape.n_heads, n_features, d_token // shape.n_heads),
+        *(n_blocks(n_features, shape.compress_stride), *options[:4]),
+        n_slots=options.overlap.shape[1],
+        n_threads=1 if small else min(torch.get_num_threads(), n_rows),
+        overlap=options.overlap.data_ptr(),
+        share=options.share.data_ptr(),
+        parallel=thread_pool(),
+    )
+    attention = problem.attention
+    if saved is not None:
+        attention.stats, attention.selected = saved.stats.data_ptr(), saved.selected.data_ptr()
+        problem.attended = saved.attended.data_ptr()
+    problem.d_token = d_token
+    problem.n_gates = weights["gate_weight"].shape[0] // 3
+    problem.compress_block = shape.compress_block_size
+    problem.compress_stride = shape.compress_stride
+    problem.chunk = weights["feature_weight1"].shape[0] if "feature_weight1" in weights else 0
+    problem.tokens = tokens.data_ptr()
+    for name, x in (("out", out), ("d_out", d_out), ("d_tokens", d_tokens)):
+        setattr(problem, name, None if x is None else x.data_ptr())
+    for i, name in enumerate(PARAMETERS):
+        if name in weights:
+            x = weights[name]
+            gradient = None if gradients is None else gradients[name].data_ptr()
+            rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
+            problem.parameter[i] = _Parameter(x.data_ptr(), gradient, rows, columns)
+    if compiled.tabnsm_interaction(ctypes.byref(problem), int(d_out is not None)):
+        raise MemoryError(f"no memory to mix {n_features} features of width {d_token}")
+
+
+class _Interaction(torch.autograd.Function):
+    """Keeps the tokens, the attended tokens, the chosen blocks and six numbers per query."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, shape: _Shape, names: tuple[str, ...], tokens: Tensor, *weights: Tensor
+    ) -> Tensor:
+        tokens = tokens.contiguous()
+        weights = tuple(x.contiguous() for x in weights)
+        n_rows, n_features, _ = tokens.shape
+        saved = None
+        if any(ctx.needs_input_grad):
+            m = shape.options.n_selected
+            saved = _Saved(
+                torch.empty_like(tokens),
+                tokens.new_empty((n_rows, shape.n_heads, 6, n_features)),
+                tokens.new_empty((n_rows, shape.n_heads, n_features, m), dtype=torch.int32),
+            )
+        out = tokens.new_empty((n_rows, n_features))
+        _run(shape, tokens, dict(zip(names, weights, strict=True)), saved, out=out)
+        if saved is not None:
+            ctx.shape, ctx.names = shape, names
+            ctx.save_for_backward(tokens, *saved, *weights)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        tokens, attended, stats, selected, *weights = ctx.saved_tensors
+        d_tokens = torch.empty_like(tokens)
+        gradients = [torch.empty_like(x) for x in weights]
+        _run(
+            ctx.shape,
+            tokens,
+            dict(zip(ctx.names, weights, strict=True)),
+            _Saved(attended, stats, selected),
+            gradients=dict(zip(ctx.names, gradients, strict=True)),
+            d_out=d_out.contiguous(),
+            d_tokens=d_tokens,
+        )
+        return None, None, d_tokens, *gradients
