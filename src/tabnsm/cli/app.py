@@ -11,7 +11,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from tabnsm.cli import fit, info, predict
+from tabnsm.cli import bench, explain, fit, info, predict, tune
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import TabNSMError, TabNSMWarning
 
@@ -35,10 +35,13 @@ app = typer.Typer(
     ),
 )
 app.command("fit", help=fit.HELP)(fit.fit)
+app.command("tune", help=tune.HELP)(tune.tune)
 app.command("predict", help=predict.PREDICT_HELP)(predict.predict)
 app.command("evaluate", help=predict.EVALUATE_HELP)(predict.evaluate)
+app.command("explain", help=explain.HELP)(explain.explain)
 app.command("info", help=info.INFO_HELP)(info.info)
 app.command("demo", help=info.DEMO_HELP)(info.demo)
+app.add_typer(bench.app, name="bench")
 app.command("cache", help=info.CACHE_HELP)(info.cache)
 
 

@@ -27,17 +27,23 @@ HELP = help_text(
         "tabnsm fit sales.parquet -t price -o m.safetensors --time sold_on",
         "tabnsm fit train.csv -t y -o m.safetensors --validation valid.csv",
         "tabnsm fit big.csv -t y -o m.safetensors --checkpoint-dir run --resume",
+        "tabnsm fit sales.csv -t price -o m.safetensors --config best.json",
     ),
 )
 
 
 def fit(
+    context: typer.Context,
     data: Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     preset: Annotated[
         str, typer.Option(help="default, paper (its equations) or fast (less accurate).")
     ] = "default",
+    config: Annotated[
+        Path | None,
+        typer.Option(help="JSON file of options, as tabnsm tune writes; the command line wins."),
+    ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
     ] = None,
@@ -94,23 +100,26 @@ def fit(
     from tabnsm.estimator import TabNSMRegressor
     from tabnsm.presets import resolve_options
 
-    model = TabNSMRegressor(
-        preset=preset,  # type: ignore[arg-type]
-        column_kinds=_column_kinds(file, kind or [], [*left_out, target]),
-        validation_fraction=validation_fraction,
-        max_epochs=epochs,
-        time_limit=time_limit,
-        checkpoint_dir=checkpoint_dir,
-        text_encoder=text_encoder,
-        random_state=seed,
-        # A bar needs a terminal; a log gets lines.
-        verbose=0 if quiet else 2 if verbose or not sys.stderr.isatty() else 1,
-    )
+    options = {
+        "preset": preset,
+        "column_kinds": _column_kinds(file, kind or [], [*left_out, target]),
+        "validation_fraction": validation_fraction,
+        "max_epochs": epochs,
+        "time_limit": time_limit,
+        "checkpoint_dir": checkpoint_dir,
+        "text_encoder": text_encoder,
+        "random_state": seed,
+        "verbose": progress_level(verbose, quiet),
+    }
+    if config is not None:
+        options = _with_config(context, config, options)
+    model = TabNSMRegressor(**options)  # type: ignore[arg-type]
     resolve_options(model.get_params(deep=False))  # complain before the file is read
     features = [name for name in file.names if name not in left_out and name != target]
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
-    _train(model, file, features, target, weight, group, time, validation_file, resume)
+    rows = read_rows(file, features, target, weight, group, time, validation_file)
+    model.fit(**rows, resume=resume)
     model.save(out)
     if not quiet:
         _report(model, out, verbose)
@@ -150,8 +159,31 @@ def _column_kinds(file: TableFile, kinds: list[str], taken: list[str]) -> dict[s
     return chosen or None
 
 
-def _train(
-    model: TabNSMRegressor,
+def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """The config's options, under those that were given on the command line."""
+    from tabnsm.tuning.config_file import read_config
+
+    chosen = read_config(config)
+    flags = {"max_epochs": "epochs", "random_state": "seed", "column_kinds": "kind"}
+    for name, value in options.items():
+        if name == "column_kinds" and value and chosen.get(name):
+            chosen[name] |= value
+        elif name not in chosen or name == "verbose" or _is_given(context, flags.get(name, name)):
+            chosen[name] = value
+    return chosen
+
+
+def _is_given(context: typer.Context, parameter: str) -> bool:
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def progress_level(verbose: bool, quiet: bool) -> int:
+    """Level of detail on the screen: a bar needs a terminal, a log gets lines."""
+    return 0 if quiet else 2 if verbose or not sys.stderr.isatty() else 1
+
+
+def read_rows(
     file: TableFile,
     features: list[str],
     target: str,
@@ -159,27 +191,23 @@ def _train(
     group: str | None,
     time: str | None,
     validation: TableFile | None,
-    resume: bool,
-) -> None:
+) -> dict[str, Any]:
+    """Read the columns that training needs; arguments of `TabNSMRegressor.fit`."""
     from tabnsm.cli.columns import group_values, number_values, time_values
 
     others = [name for name in (target, weight, group, time) if name is not None]
     table = file.read(list(dict.fromkeys([*features, *others])))
-    options: dict[str, Any] = {}
+    rows: dict[str, Any] = {"X": table.select(features), "y": table.column(target)}
+    if weight is not None:
+        rows["sample_weight"] = number_values(table, weight, "--weight")
     if validation is not None:
-        rows = validation.read([*features, target])
-        options |= {"X_val": rows.select(features), "y_val": rows.column(target)}
+        held_out = validation.read([*features, target])
+        rows |= {"X_val": held_out.select(features), "y_val": held_out.column(target)}
     if group is not None:
-        options["validation_groups"] = group_values(table, group)
+        rows["validation_groups"] = group_values(table, group)
     if time is not None:
-        options["validation_time"] = time_values(table, time)
-    model.fit(
-        table.select(features),
-        table.column(target),
-        None if weight is None else number_values(table, weight, "--weight"),
-        resume=resume,
-        **options,
-    )
+        rows["validation_time"] = time_values(table, time)
+    return rows
 
 
 def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:

@@ -1,0 +1,1 @@
+"""The paper's evaluation: datasets, protocol, baselines, studies, statistics and figures."""

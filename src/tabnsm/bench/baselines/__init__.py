@@ -1,0 +1,1 @@
+"""The paper's 38 baselines, RealMLP and TabNSM itself, all behind the protocol's `Method`."""

@@ -1,0 +1,219 @@
+"""Tables of results: our figures beside the paper's, the best of each family, and the tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tabnsm.bench.naming import NEW, display_name, family, paper_name
+from tabnsm.bench.paper import OURS, paper_facts, paper_families, paper_printed, paper_scores
+from tabnsm.bench.rank_tests import rank_methods
+from tabnsm.bench.scores import ScoreTable
+from tabnsm.bench.statistics import Statistics
+from tabnsm.bench.table_text import Cell, Footnotes, TextTable, emphases, score_text
+from tabnsm.errors import InvalidDataError
+
+MISSING = "–"
+
+
+def results_table(table: ScoreTable) -> TextTable:
+    """Mean and standard deviation of every method on every dataset, best average rank first.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        As from `tabnsm.bench.scores.collect_scores`. A dataset that the paper has too gets a
+        second column with the paper's RMSE, if the table's metric is the RMSE.
+
+    Returns
+    -------
+    TextTable
+    """
+    if not table.methods:
+        raise InvalidDataError(
+            "A table needs at least 1 finished run, got none. Make some with: tabnsm bench run"
+        )
+    averages = rank_methods(table.mean).mean(axis=1)
+    order = np.argsort(averages, kind="stable")
+    table = table.select(methods=[table.methods[i] for i in order])
+    footnotes = Footnotes()
+    headings = ["method", "average rank"]
+    columns: list[list[Cell]] = [
+        [Cell(display_name(method)) for method in table.methods],
+        [Cell(f"{averages[i]:.2f}") for i in order],
+    ]
+    for dataset in table.datasets:
+        counterpart = table.counterparts.get(dataset)
+        known_as = "" if counterpart in (None, dataset) else counterpart
+        part = "partial" if dataset in table.partial else ""
+        words = ", ".join(filter(None, (known_as, part)))
+        headings.append(f"{dataset} ({words})" if words else dataset)
+        columns.append(_score_column(table, dataset, footnotes))
+        if counterpart is not None and table.metric == "rmse":
+            headings.append(f"{counterpart} in the paper")
+            columns.append(_paper_column(table.methods, counterpart))
+    rows = list(zip(*columns, strict=True))
+    return TextTable(headings, rows, notes=_notes(table), footnotes=footnotes.notes)
+
+
+def paper_table() -> TextTable:
+    """The paper's full table as it prints it.
+
+    Returns
+    -------
+    TextTable
+    """
+    facts = paper_facts()
+    datasets = tuple(facts["datasets"])
+    names = [entry["name"] for entry in facts["methods"]]
+    columns = [
+        [Cell(entry["family"]) for entry in facts["methods"]],
+        [Cell(name) for name in names],
+        *(_printed_cells([paper_printed(name, dataset) for name in names]) for dataset in datasets),
+    ]
+    marks = "; ".join(f"{mark} {meaning}" for mark, meaning in facts["marks"].items())
+    return TextTable(
+        ["family", "method", *datasets],
+        list(zip(*columns, strict=True)),
+        n_names=2,
+        is_grouped=True,
+        notes=(f"Test RMSE, {facts['source']}.", f"{marks}."),
+    )
+
+
+def family_table(table: ScoreTable, families: Mapping[str, str] | None = None) -> TextTable:
+    """The best score of each family on each dataset, and ours: the paper's compact table.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        Scores.
+    families : mapping of str to str or None
+        Family of each method; None looks them up.
+
+    Returns
+    -------
+    TextTable
+    """
+    families = families or {method: family(method) for method in table.methods}
+    order = [*dict.fromkeys(paper_families().values()), NEW]
+    present = sorted({families[m] for m in table.methods}, key=lambda f: _place(order, f))
+    present = [name for name in present if name != OURS] + [OURS] * (OURS in present)
+    members = {name: [m for m in table.methods if families[m] == name] for name in present}
+    best = np.full((len(present), len(table.datasets)), np.nan)
+    for i, name in enumerate(present):
+        part = table.select(methods=members[name]).mean
+        known = ~np.isnan(part).all(axis=0)
+        best[i, known] = np.nanmin(part[:, known], axis=0)
+    names = [
+        OURS if name == OURS else f"best {name} ({len(members[name])} methods)" for name in present
+    ]
+    columns = [[Cell(name) for name in names]]
+    columns += [_cells([_text(score) for score in column]) for column in best.T]
+    return TextTable(["family", *table.datasets], list(zip(*columns, strict=True)))
+
+
+def paper_family_table() -> TextTable:
+    """The paper's compact table, from its full one."""
+    return family_table(paper_scores(), paper_families())
+
+
+def statistics_table(found: Statistics, names: Mapping[str, str]) -> TextTable:
+    """Average ranks and tests, best first.
+
+    Parameters
+    ----------
+    found : Statistics
+        As from `tabnsm.bench.statistics.analyse`.
+    names : mapping of str to str
+        Name of each method for readers.
+
+    Returns
+    -------
+    TextTable
+    """
+    tests, nemenyi, friedman = found.wilcoxon, found.nemenyi, found.friedman
+    rows = []
+    for method, rank in found.average_ranks.items():
+        complete = nemenyi.average_ranks.get(method)
+        worse = " *" if method in nemenyi.worse_than_ours else ""
+        rows.append(
+            [
+                Cell(names.get(method, method)),
+                Cell(f"{rank:.2f}"),
+                Cell(MISSING if complete is None else f"{complete:.2f}{worse}"),
+                Cell(MISSING if method == tests.ours else f"{tests.p[method]:.4f}"),
+                Cell(MISSING if method == tests.ours else f"{tests.corrected_p[method]:.4f}"),
+                Cell(str(len(found.missing.get(method, ())))),
+            ]
+        )
+    ours = names.get(tests.ours, tests.ours)
+    notes = (
+        f"Ranks by test {found.metric.upper()} over {', '.join(found.datasets)}; a missing result "
+        "has the worst rank.",
+        f"Friedman on {len(friedman.methods)} methods and {len(friedman.datasets)} datasets "
+        f"({', '.join(friedman.datasets)}): chi2({friedman.degrees_of_freedom}) = "
+        f"{friedman.chi2:.1f}, p = {friedman.p:.3g}; corrected for ties "
+        f"{friedman.chi2_tie_corrected:.1f}, p = {friedman.p_tie_corrected:.3g}.",
+        f"Nemenyi: critical difference {nemenyi.cd:.1f} at {nemenyi.alpha:g}; * is significantly "
+        f"worse than {ours}.",
+        f"Wilcoxon: one-sided signed-rank test on ranks that {ours} is better, corrected by "
+        f"Benjamini-Hochberg; the largest corrected p is {tests.max_corrected_p:.4f}.",
+        *found.notes,
+    )
+    headings = ["method", "average rank", "Friedman rank", "p", "corrected p", "missing"]
+    return TextTable(headings, rows, notes=notes)
+
+
+def _score_column(table: ScoreTable, dataset: str, footnotes: Footnotes) -> list[Cell]:
+    j = table.datasets.index(dataset)
+    cells = _cells([_text(*pair) for pair in zip(table.mean[:, j], table.std[:, j], strict=True)])
+    return [
+        Cell(cell.text, cell.emphasis, footnotes.marks(table.notes.get((method, dataset), ())))
+        for method, cell in zip(table.methods, cells, strict=True)
+    ]
+
+
+def _paper_column(methods: Sequence[str], dataset: str) -> list[Cell]:
+    """The paper's figures; every preset of ours stands beside its one TabNSM."""
+    names = [paper_name(method) for method in methods]
+    return _printed_cells(
+        [None if name is None else paper_printed(name, dataset) for name in names]
+    )
+
+
+def _printed_cells(printed: Sequence[str | None]) -> list[Cell]:
+    return _cells([MISSING if text is None else text for text in printed])
+
+
+def _cells(texts: Sequence[str]) -> list[Cell]:
+    """Cells of a column, its best and second marked by what is printed."""
+    scores = [float(text.split()[0]) if text[0].isdigit() else math.nan for text in texts]
+    return [Cell(text, mark) for text, mark in zip(texts, emphases(scores), strict=True)]
+
+
+def _text(mean: float, std: float = math.nan) -> str:
+    return MISSING if math.isnan(mean) else score_text(mean, std)
+
+
+def _notes(table: ScoreTable) -> list[str]:
+    counts = sorted(set(table.n_runs[table.n_runs > 0].tolist()))
+    runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    notes = [
+        f"Test {table.metric.upper()}, lower is better; mean ± standard deviation over {runs} "
+        f"run{'s' * (counts[-1] > 1)} with different seeds or splits. Best in bold, second "
+        "underlined, column by column."
+    ]
+    partial = [name for name in table.datasets if name in table.partial]
+    if partial:
+        notes.append(
+            f"Partial: {', '.join(partial)}. Only a part of the table was at hand or was used: "
+            "compare methods with each other there, not with the paper."
+        )
+    return [*notes, *table.remarks]
+
+
+def _place(order: Sequence[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)

@@ -1,0 +1,32 @@
+"""``tabnsm bench``: the paper's evaluation, one command per step."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+import typer
+
+from tabnsm.cli.bench import datasets, figures, run, statistics, studies
+from tabnsm.cli.teaching import help_text
+
+app = typer.Typer(
+    name="bench",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help=help_text(
+        "Reproduce the paper's evaluation, on your data, beside its baselines.",
+        """Tables are files in a data folder, results are JSON files in a results folder; every
+        command can be interrupted and given again. Needs pip install "tabnsm\\[bench]".""",
+        examples=(
+            "tabnsm bench datasets --data-dir data",
+            "tabnsm bench run --methods tabnsm-default,ridge --datasets CP --data-dir data",
+            "tabnsm bench statistics",
+        ),
+    ),
+)
+
+for _commands in (datasets, run, statistics, figures, studies):
+    _commands.register(app)
+if importlib.util.find_spec("tabnsm.cli.bench.baselines") is not None:
+    importlib.import_module("tabnsm.cli.bench.baselines").register(app)

@@ -1,0 +1,170 @@
+"""``tabnsm explain``: which columns made each prediction, as tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tabnsm.cli.predict import BatchRows, Model, Quiet, _check_batch_rows, _load
+from tabnsm.cli.teaching import help_text
+from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm.files import TableFile, TableWriter, open_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.progress import Progress
+
+    from tabnsm.attribution import Explanation, ExplanationSummary
+    from tabnsm.estimator import TabNSMRegressor
+
+PREDICTION = "prediction"
+EXPLAIN_BATCH_ROWS = 4096
+
+HELP = help_text(
+    "Show which columns made each prediction, and draw it.",
+    """Writes to the folder: [bold]attributions.csv[/bold] (one line per row, one column per input
+    column; 1 is the row's strongest), [bold]columns.csv[/bold] (mean share of each column in the
+    attribution, and in the foreground that the attention selected), [bold]heatmap[/bold] and
+    [bold]importance[/bold] as .png and .svg. Text columns are read together and share one entry.
+    Needs pip install "tabnsm\\[plot]".""",
+    examples=(
+        "tabnsm explain price.safetensors new.csv --out why",
+        "tabnsm explain price.safetensors new.csv -o why --id id --top 15 --rows 40",
+    ),
+)
+
+
+def explain(
+    model: Model,
+    data: Annotated[Path, typer.Argument(help="Table to explain.", metavar="DATA")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; made if need be.")],
+    top: Annotated[int, typer.Option(help="Columns that the pictures show by name.")] = 30,
+    rows: Annotated[int, typer.Option(help="Rows of the heatmap, drawn at random.")] = 100,
+    id: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to carry over to attributions.csv; may be repeated."),
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option(help="zero (the paper's) or average (see the Python documentation).")
+    ] = "zero",
+    batch_rows: BatchRows = EXPLAIN_BATCH_ROWS,
+    quiet: Quiet = False,
+) -> None:
+    """Explain, write and draw."""
+    _check_batch_rows(batch_rows)
+    for option, value in (("--top", top), ("--rows", rows)):
+        if value < 1:
+            raise InvalidOptionError(f"{option} must be >= 1, got {value}.")
+    carried = list(dict.fromkeys(id or []))
+    file = open_table(data)
+    for name in carried:
+        file.check_column(name, "--id")
+    from tabnsm.attribution import BASELINES, ExplanationSummary
+    from tabnsm.plotting_attribution import plot_heatmap, plot_importance, require_matplotlib
+
+    if baseline not in BASELINES:
+        raise InvalidOptionError(f"--baseline must be one of {BASELINES}, got {baseline!r}.")
+    require_matplotlib()
+    estimator = _load(model)
+    _make_folder(out)
+
+    summary = ExplanationSummary(rows)
+    kept = file.batches(batch_rows, carried, as_written=True) if carried else None
+    with TableWriter(out / "attributions.csv") as writer, _progress(quiet) as progress:
+        task = progress.add_task("rows explained", total=file.n_rows)
+        for part in _explanations(estimator, file, carried, batch_rows, baseline):
+            writer.write(_lines(part, None if kept is None else next(kept)))
+            summary.add(part)
+            progress.advance(task, len(part.predictions))
+    names, shares = summary.columns, summary.importance
+    drawn = (summary.sampled_attributions, summary.sampled_predictions)
+    written = [out / "attributions.csv", _write_columns(summary, out / "columns.csv")]
+    written += plot_heatmap(*drawn, names, shares, out / "heatmap", top=top)
+    written += plot_importance(names, shares, summary.n_rows, out / "importance", top=top)
+    if not quiet:
+        _report(names, shares, written)
+
+
+def _progress(quiet: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def _explanations(
+    estimator: TabNSMRegressor,
+    file: TableFile,
+    not_features: list[str],
+    batch_rows: int,
+    baseline: str,
+) -> Iterator[Explanation]:
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is None:
+        columns = [name for name in file.names if name not in not_features]
+    else:
+        columns = [name for name in known if name in file.names] or file.names
+    for table in file.batches(batch_rows, columns):
+        yield estimator.explain(table, baseline=baseline)  # type: ignore[arg-type]
+
+
+def _lines(part: Explanation, carried: Any) -> Any:
+    """Carried columns, the prediction and the attributions; a name that is taken gets a "_"."""
+    import pyarrow as pa
+
+    shown = part.attributions.astype("float64").round(6)
+    names = [] if carried is None else list(carried.column_names)
+    arrays = [] if carried is None else list(carried.columns)
+    for name, values in zip((PREDICTION, *part.columns), (part.predictions, *shown.T), strict=True):
+        while name in names:
+            name += "_"
+        names.append(name)
+        arrays.append(pa.array(values))
+    return pa.table(arrays, names=names)
+
+
+def _write_columns(summary: ExplanationSummary, path: Path) -> Path:
+    """The means over all rows, the most important column first."""
+    import pyarrow as pa
+
+    order = (-summary.importance).argsort(kind="stable")
+    table: dict[str, Any] = {
+        "column": [summary.columns[k] for k in order],
+        "importance": summary.importance[order],
+    }
+    if summary.foreground is not None:
+        table["foreground"] = summary.foreground[order]
+    with TableWriter(path) as writer:
+        writer.write(pa.table(table))
+    return path
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidDataError(
+            f"--out must be a folder, or a path where one can be made, got {str(out)!r} "
+            f"({error.strerror})."
+        ) from error
+
+
+def _report(names: tuple[str, ...], shares: np.ndarray, written: list[Path]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table()
+    table.add_column("column")
+    table.add_column("share of the attribution", justify="right")
+    for k in (-shares).argsort(kind="stable")[:10]:
+        table.add_row(escape(names[k]), f"{shares[k]:.1%}")
+    console.print(table)
+    files = ", ".join(str(path) for path in written)
+    console.print(f"Wrote {files}.", markup=False, soft_wrap=True)

@@ -1,0 +1,157 @@
+"""``tabnsm tune``: from a table file to the options that validate best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tabnsm.cli.fit import _column_kinds, _left_out, progress_level, read_rows
+from tabnsm.cli.teaching import help_text
+from tabnsm.errors import InvalidOptionError
+from tabnsm.files import check_output, open_table
+
+if TYPE_CHECKING:
+    from tabnsm.tuning import TuningResult
+
+HELP = help_text(
+    "Search options that validate better, and save them.",
+    """Trains one model per trial on the same rows and scores it on the same validation rows; do
+    not give it your test rows. Trials that fall behind are stopped early. Each step is kept in the
+    storage file: after a crash the same command goes on where it stopped, and the same command in
+    several terminals shares the work. Ctrl-C saves the best so far. Needs
+    pip install "tabnsm\\[tune]".""",
+    examples=(
+        "tabnsm tune sales.csv --target price --out best.json",
+        "tabnsm tune sales.csv -t price -o best.json --trials 50 --time-limit 3600",
+        "tabnsm tune sales.csv -t price -o best.json --storage study.journal",
+        "tabnsm fit sales.csv -t price --config best.json -o price.safetensors",
+    ),
+)
+
+
+def tune(
+    data: Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="JSON file to write the options to.")],
+    trials: Annotated[
+        int, typer.Option(help="Trials in all, those of earlier runs included.")
+    ] = 20,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of this run.", metavar="SECONDS")
+    ] = None,
+    trial_time_limit: Annotated[
+        float | None, typer.Option(help="Seconds of one trial.", metavar="SECONDS")
+    ] = None,
+    storage: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps the trials; beside --out, with .journal, if not given."),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="What to start from: default, paper or fast.")
+    ] = "default",
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Kind of a column: numeric, category, text, date; may be repeated.",
+            metavar="COL=KIND",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column with a weight per row; no feature.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Table to validate on, instead of held-out rows.")
+    ] = None,
+    validation_fraction: Annotated[
+        float, typer.Option(help="Share of the rows that is held out.")
+    ] = 0.1,
+    group: Annotated[
+        str | None, typer.Option(help="Hold out whole groups by this column; no feature.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Hold out the latest rows by this column; stays a feature.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Most passes over the rows of a trial.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
+    text_encoder: Annotated[
+        str,
+        typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
+    ] = "minilm",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line per trial.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+) -> None:
+    """Search and save."""
+    check_output(out)
+    if trials < 1:
+        raise InvalidOptionError(f"--trials must be >= 1, got {trials}.")
+    if verbose and quiet:
+        raise InvalidOptionError("--verbose and --quiet cannot both be given.")
+    journal = out.with_suffix(".journal") if storage is None else storage
+    if journal == out:
+        raise InvalidOptionError(f"--out and --storage must be two files, got {out} for both.")
+    file = open_table(data)
+    left_out = _left_out(file, target, drop or [], weight, group, time)
+    validation_file = None if validation is None else open_table(validation)
+    options = {
+        "column_kinds": _column_kinds(file, kind or [], [*left_out, target]),
+        "max_epochs": epochs,
+        "time_limit": trial_time_limit,
+        "text_encoder": None if text_encoder == "minilm" else text_encoder,
+        "validation_fraction": None if validation_fraction == 0.1 else validation_fraction,
+    }
+    features = [name for name in file.names if name not in left_out and name != target]
+    if not features:
+        raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
+
+    from tabnsm.tuning import tune as search_options
+    from tabnsm.tuning import write_config
+
+    result = search_options(
+        **read_rows(file, features, target, weight, group, time, validation_file),
+        preset=preset,
+        options={name: value for name, value in options.items() if value is not None},
+        n_trials=trials,
+        time_limit=time_limit,
+        storage=journal,
+        random_state=seed,
+        verbose=progress_level(verbose, quiet),
+    )
+    write_config(out, result.best_options)
+    if not quiet:
+        _report(result, out)
+
+
+def _report(result: TuningResult, out: Path) -> None:
+    from collections import Counter
+
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    states = Counter(trial.state for trial in result.trials)
+    shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
+    console.print(
+        f"Best validation RMSE {result.best_score:.6g} of {len(result.trials)} trials ({shown}); "
+        f"{_STOPPED[result.stopped]}.",
+        soft_wrap=True,
+    )
+    for name, value in result.best_options.items():
+        console.print(f"  {name} = {value!r}", markup=False, soft_wrap=True)
+    console.print(
+        f"Saved {out}; the trials are in {result.storage}. Now: tabnsm fit --config {out} ...",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+_STOPPED = {
+    "trials": "all trials are done or taken",
+    "time": "the time is up",
+    "interrupted": "interrupted, the same command goes on",
+}
