@@ -38,6 +38,7 @@ wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and 
 
 bench: $(STAMP) ## Speed and memory beside peers (slow; wants an idle machine)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/report.py
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) build dist demo-output src/*.egg-info

@@ -2,33 +2,44 @@
 
     python benchmarks/import_time.py
 
-Fresh processes in turn, the fastest of several; the goal is at most 2.
+Fresh processes in turns, after one round that fills the file cache.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
+from typing import Any
 
-ROUNDS = 7
-STATEMENTS = ("import torch", "import sklearn.base", "from tabnsm import TabNSMRegressor")
+from measure import Run, figure, in_turns, show
 
-
-def seconds(statement: str) -> float:
-    started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", statement], check=True)
-    return time.perf_counter() - started
+GOAL = 2.0
 
 
-def main() -> None:
-    for statement in STATEMENTS:
-        seconds(statement)  # into the file cache
-    rounds = [{statement: seconds(statement) for statement in STATEMENTS} for _ in range(ROUNDS)]
-    best = {statement: min(r[statement] for r in rounds) for statement in STATEMENTS}
-    for statement, value in best.items():
-        print(f"{value:6.2f} s  {value / best['import torch']:5.2f} x torch  {statement}")
+def run(
+    *,
+    ours: str = "from tabnsm import TabNSMRegressor",
+    base: str = "import torch",
+    rounds: int = 7,
+) -> dict[str, Any]:
+    """Seconds of a process that runs one statement."""
+    runs = {statement: process(statement) for statement in (base, ours)}
+    for run_once in runs.values():
+        run_once()
+    times = in_turns(runs, seconds=0.0, rounds=rounds)
+    ratio = figure(f"`{ours}`, times `{base}`", times[ours] / times[base], at_most=GOAL)
+    return {
+        "settings": {"rounds": rounds},
+        "rows": [{"statement": name, "seconds": time} for name, time in times.items()],
+        "figures": [ratio],
+        "missing": [],
+    }
+
+
+def process(statement: str) -> Run:
+    """A fresh interpreter that runs the statement."""
+    return lambda: subprocess.run([sys.executable, "-c", statement], check=True)
 
 
 if __name__ == "__main__":
-    main()
+    show(run())
