@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from tabnsm.attribution import explain_rows
 from tabnsm.container import content_hash
 from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
 from tabnsm.model_file import load_model, save_model
@@ -39,6 +40,7 @@ from tabnsm.training.rise import RiseSampler
 from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
+    from tabnsm.attribution import Explanation
     from tabnsm.preprocessing import ColumnReport, EncodedTable, TextEncoder
 
 
@@ -68,6 +70,10 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Features in a block that can be selected.
     n_selected_blocks : int, default 3
         Blocks that a feature attends to at full resolution.
+    max_exact_features : int, default 512
+        Features up to which every compressed block is a key of its own. In wider tables
+        neighbouring blocks share one, so that there are no more keys than at this width and
+        time and memory grow linearly with the features.
     gates : {"head", "feature"} or None, default None
         Whether each head weighs the branches by itself: "head"; paper: "feature".
     mixer : bool, default True
@@ -76,6 +82,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Features that are mixed with each other.
     head_width : int, default 256
         Inner width of the regression head.
+    loss : {"blend", "mse", "mae", "log_cosh"}, default "blend"
+        Huber and GridLoss blended as below, or a plain loss instead: the paper's ablation.
     huber_weight : float, default 0.5
         Share of the Huber loss in the objective; the rest is GridLoss.
     huber_delta : float, default 1.0
@@ -177,10 +185,12 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         compress_stride: int | None = None,
         selection_block_size: int = 10,
         n_selected_blocks: int = 3,
+        max_exact_features: int = 512,
         gates: Literal["head", "feature"] | None = None,
         mixer: bool = True,
         mixer_chunk_size: int = 64,
         head_width: int = 256,
+        loss: Literal["blend", "mse", "mae", "log_cosh"] = "blend",
         huber_weight: float = 0.5,
         huber_delta: float = 1.0,
         n_grid_cells: int = 100,
@@ -221,10 +231,12 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.compress_stride = compress_stride
         self.selection_block_size = selection_block_size
         self.n_selected_blocks = n_selected_blocks
+        self.max_exact_features = max_exact_features
         self.gates = gates
         self.mixer = mixer
         self.mixer_chunk_size = mixer_chunk_size
         self.head_width = head_width
+        self.loss = loss
         self.huber_weight = huber_weight
         self.huber_delta = huber_delta
         self.n_grid_cells = n_grid_cells
@@ -369,6 +381,26 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         encoded = self.encoder_.transform(Table.from_native(X))
         device = next(self.model_.parameters()).device
         return self.scaler_.inverse(predict_rows(self.model_, encoded, device))
+
+    def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
+        """Attribute the prediction of every row to the input columns.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_columns)
+            As for `predict`.
+        baseline : {"zero", "average"}, default "zero"
+            "zero" is the paper's attribution, the gradient times the token; "average" counts
+            only how far a token is from that of a mean number or an unseen category.
+
+        Returns
+        -------
+        Explanation
+            Attributions in [0, 1] per row and column, and the foreground blocks of each row.
+        """
+        check_is_fitted(self, "model_")
+        encoded = self.encoder_.transform(Table.from_native(X))
+        return explain_rows(self.model_, self.encoder_, self.scaler_, encoded, baseline)
 
     def describe_columns(self) -> ColumnReport:
         """What was understood of each column: kind, features, missing values, and notes."""

@@ -70,6 +70,34 @@ def test_the_blend_equals_its_parts(
     np.testing.assert_allclose(rows, blend((-1.0, 1.5)), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("loss", "of"),
+    [
+        ("mse", lambda r: r * r),
+        ("mae", abs),
+        ("log_cosh", lambda r: math.log(math.cosh(r))),
+    ],
+)
+def test_a_plain_loss_takes_the_place_of_the_blend(loss, of):
+    prediction, target = batch(9)
+    expected = [of(a - b) for a, b in zip(prediction.tolist(), target.tolist(), strict=True)]
+    objective = Objective(ObjectiveConfig(loss=loss, huber_weight=0.0))
+    rows = objective.row_losses(prediction, target, (0.0, 0.1))
+    np.testing.assert_allclose(rows, expected, rtol=1e-12)
+    weight = torch.linspace(0.1, 1.9, 9, dtype=torch.float64)
+    mean = objective.batch_loss(prediction, target, weight).item()
+    assert mean == pytest.approx(float(np.mean(weight.numpy() * expected)), rel=1e-12)
+
+
+def test_log_cosh_of_residuals_whose_cosh_overflows():
+    x = torch.tensor([1e4, -1e30, 0.0], requires_grad=True)
+    rows = Objective(ObjectiveConfig(loss="log_cosh")).row_losses(x, torch.zeros(3), (0.0, 1.0))
+    rows.sum().backward()
+    assert rows[:2].tolist() == pytest.approx([1e4 - math.log(2), 1e30])
+    assert rows[2].item() == pytest.approx(0, abs=1e-7)
+    assert x.grad.tolist() == pytest.approx([1.0, -1.0, 0.0])
+
+
 @pytest.mark.parametrize("huber_weight", [0.0, 0.5, 1.0])
 def test_a_row_does_not_depend_on_its_batch_under_fixed_bounds(huber_weight):
     objective = Objective(ObjectiveConfig(huber_weight=huber_weight))
@@ -134,6 +162,7 @@ def test_the_default_grid_has_a_slope_near_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"loss": "huber"}, "loss must be one of .*'log_cosh'.*, got 'huber'"),
         ({"huber_weight": -0.1}, "huber_weight must be between 0 and 1, got -0.1"),
         ({"huber_weight": math.nan}, "huber_weight must be between 0 and 1, got nan"),
         ({"huber_delta": 0.0}, "huber_delta must be finite and > 0, got 0.0"),

@@ -1,0 +1,148 @@
+"""The file of a study: many processes write to it, and any of them may be killed at any time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tabnsm.errors import InvalidOptionError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+# Bytes of the lock file: one is held to write, one to choose a trial, and one, far out and drawn
+# at random, as long as a process lives. The kernel frees them all when a process dies.
+WRITE, CLAIM, FIRST_WORKER = 0, 1, 2
+FIRST_BYTES = b'{"op_code":'
+
+
+class StudyFile:
+    """Optuna's journal, with locks that a killed process cannot leave behind.
+
+    One search per process and file: the locks belong to the process.
+
+    Parameters
+    ----------
+    path : str or Path
+        The journal; made if it is not there. Beside it stands a ".lock".
+
+    Attributes
+    ----------
+    storage : optuna.storages.JournalStorage
+    worker : int
+        This process's byte of the lock file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        self.path = Path(path)
+        check_journal(self.path)
+        self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        self.worker = FIRST_WORKER + secrets.randbits(60)
+        self._take(self.worker)
+        lock: Any = self  # Optuna's class for locks is private
+        backend = JournalFileBackend(str(self.path), lock_obj=lock)
+        self.storage: BaseStorage = JournalStorage(backend)
+
+    def acquire(self) -> bool:
+        """Lock the journal for a write, as Optuna asks, and mend what a killed writer left."""
+        self._take(WRITE)
+        drop_torn_line(self.path)
+        return True
+
+    def release(self) -> None:
+        """Unlock the journal after a write, as Optuna asks."""
+        self._free(WRITE)
+
+    @contextmanager
+    def claim(self) -> Iterator[None]:
+        """Only one process at a time looks for its next trial."""
+        self._take(CLAIM)
+        try:
+            yield
+        finally:
+            self._free(CLAIM)
+
+    def is_alive(self, worker: int | None) -> bool:
+        """Whether the process that held this byte still does."""
+        if worker is None:
+            return False
+        if worker == self.worker:
+            return True
+        try:
+            fcntl.lockf(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, worker)
+        except OSError:
+            return True
+        self._free(worker)
+        return False
+
+    def __enter__(self) -> StudyFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._lock_file)  # frees the locks, too
+
+    def _take(self, byte: int) -> None:
+        fcntl.lockf(self._lock_file, fcntl.LOCK_EX, 1, byte)
+
+    def _free(self, byte: int) -> None:
+        fcntl.lockf(self._lock_file, fcntl.LOCK_UN, 1, byte)
+
+
+def check_journal(path: Path) -> None:
+    """Refuse, before anything is written, a path that is no study and cannot become one."""
+    if fcntl is None:
+        raise InvalidOptionError(
+            f"storage needs file locks that this system does not have, got {str(path)!r}. "
+            "Leave it out, or use a POSIX system."
+        )
+    if path.is_dir() or not path.parent.is_dir():
+        found = "is a folder" if path.is_dir() else f"lies in {path.parent}, which does not exist"
+        raise InvalidOptionError(f"storage must be a file in a folder, but {path} {found}.")
+    if not path.exists():
+        return
+    with open(path, "rb") as file:
+        start = file.read(len(FIRST_BYTES))
+    if not FIRST_BYTES.startswith(start):  # a shorter one may be torn off
+        raise InvalidOptionError(
+            f"storage must be a new file or the journal of a study, but {path} is neither. "
+            "Choose another name."
+        )
+
+
+def drop_torn_line(path: Path) -> None:
+    """Cut off what follows the last line break: the start of a line whose writer was killed.
+
+    Optuna's readers pass over it while it is the last, but the next line would be glued to it
+    and make the journal unreadable.
+    """
+    with open(path, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        end = size
+        while end:
+            start = max(0, end - 4096)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        if end < size:
+            file.truncate(end)

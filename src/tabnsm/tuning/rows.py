@@ -1,0 +1,129 @@
+"""TuningRows: split once, encoded once per set of encoder options, trained on many times."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+
+from tabnsm.errors import TabNSMWarning
+from tabnsm.estimator import (
+    TabNSMRegressor,
+    _fingerprint,
+    _initial_state,
+    _resolve_device,
+    _split,
+    _usable_rows,
+    _validation_rows,
+)
+from tabnsm.preprocessing import TableEncoder, TargetScaler
+from tabnsm.preprocessing.checks import warn_about_columns
+from tabnsm.preprocessing.config import EncoderConfig
+from tabnsm.presets import Options
+from tabnsm.training.history import History
+from tabnsm.training.loop import Trainer, TrainingData, TrainingDivergedError
+from tabnsm.training.objective import Objective
+from tabnsm.training.split import row_labels, validation_mask
+from tabnsm.tuning.report import Report
+
+
+class TuningRows:
+    """The rows of a search: split once, encoded once per set of encoder options."""
+
+    def __init__(
+        self,
+        base: TabNSMRegressor,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_val: Any,
+        y_val: Any,
+        groups: Any,
+        time: Any,
+        verbose: int,
+    ) -> None:
+        self.device = _resolve_device(base.device)
+        self.verbose = verbose
+        self.table, self.target, self.weight, kept = _usable_rows(X, y, sample_weight)
+        self.given = None if X_val is None else _validation_rows(X_val, y_val, self.table)
+        self.seed = int(check_random_state(base.random_state).randint(2**31))
+        generator = torch.Generator().manual_seed(self.seed)
+        self.held_out = np.zeros(self.table.n_rows, dtype=bool)
+        if self.given is None:
+            labels = [
+                None if values is None else row_labels(values, len(kept), name)[kept]
+                for name, values in (("validation_groups", groups), ("validation_time", time))
+            ]
+            self.held_out = validation_mask(
+                self.table.n_rows, base.validation_fraction, generator, *labels
+            )
+        # Every trial goes on from here, as a fit would.
+        self.generator_state = generator.get_state()
+        self.encoded: dict[str, tuple[TableEncoder, TrainingData, TargetScaler]] = {}
+
+    def prepare(self, config: EncoderConfig) -> tuple[TableEncoder, TrainingData, TargetScaler]:
+        """Encoder, encoded rows and scaler; made at the first call with these options."""
+        key = json.dumps(config.to_dict(), sort_keys=True)
+        if key not in self.encoded:
+            encoder = TableEncoder(dataclasses.replace(config, verbose=min(self.verbose, 1)))
+            fit_rows = np.flatnonzero(~self.held_out)
+            encoded = encoder.fit_transform(self.table, fit_rows)
+            if not self.encoded:
+                for message in warn_about_columns(self.table, encoder, self.target, fit_rows):
+                    warnings.warn(message, TabNSMWarning, stacklevel=4)
+            if self.given is None:
+                data = _split(encoded, self.target, self.weight, self.held_out)
+            else:
+                given = encoder.transform(self.given[0])
+                data = TrainingData(encoded, self.target, self.weight, given, self.given[1], None)
+            scaler = TargetScaler.fit(data.train_target, data.train_weight)
+            self.encoded[key] = (encoder, data, scaler)
+        return self.encoded[key]
+
+    def fingerprint(self, options: Options) -> str:
+        """Hash of the rows and of the options that the search starts from."""
+        encoder, data, _ = self.prepare(options.encoder)
+        return _fingerprint(data, encoder, options, self.seed)
+
+    def score(self, options: Options, report: Report) -> float:
+        """Train with these options; the best validation RMSE."""
+        encoder, data, scaler = self.prepare(options.encoder)
+        generator = torch.Generator()
+        generator.set_state(self.generator_state)
+        state = _initial_state(encoder, options, data.train.n_rows, generator, self.device)
+        left = report.seconds_left
+        limits = [limit for limit in (options.training.time_limit, left) if limit is not None]
+        # A trial that begins at the last moment still makes a step.
+        limit = max(min(limits), 1e-3) if limits else None
+
+        def at_epoch(history: History) -> None:
+            report(len(history), history.best.validation_rmse)
+
+        trainer = Trainer(
+            dataclasses.replace(options.training, time_limit=limit),
+            Objective(options.objective),
+            scaler,
+            data,
+            self.device,
+            at_epoch,
+        )
+        try:
+            with warnings.catch_warnings():
+                # That it keeps the best epoch after Ctrl-C or a divergence is not the point here.
+                warnings.simplefilter("ignore", TabNSMWarning)
+                history = trainer.train(state)
+        except TrainingDivergedError:
+            report.prune()
+        if history.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        score = history.best.validation_rmse
+        out_of_time = report.seconds_left == 0 and history.stop_reason.startswith("time_limit")
+        if out_of_time and score >= report.best_score:
+            report.put_back()
+        return score if math.isfinite(score) else report.prune()

@@ -1,0 +1,87 @@
+"""The study's file: torn lines, dead processes, foreign files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tabnsm import InvalidOptionError
+from tabnsm.tuning import Real, search
+from tabnsm.tuning.journal import StudyFile, check_journal, drop_torn_line
+
+HOLD = """
+import sys
+from tabnsm.tuning.journal import StudyFile
+with StudyFile(sys.argv[1]) as file:
+    print(file.worker, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("kept", ["", "one\n", "one\ntwo\n"])
+@pytest.mark.parametrize("torn", ["", "x", "x" * 10_000])
+def test_only_a_torn_line_is_dropped(tmp_path: Path, kept: str, torn: str) -> None:
+    path = tmp_path / "j"
+    path.write_text(kept + torn)
+    drop_torn_line(path)
+    assert path.read_text() == kept
+
+
+def test_a_torn_line_does_not_spoil_the_study(tmp_path: Path) -> None:
+    """Optuna alone would glue the next line to it, and then refuse the file for good."""
+    path = tmp_path / "study.journal"
+    space = {"x": Real(0, 1)}
+    search(space, lambda options, report: options["x"], 3, storage=path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    for n_trials in (4, 5):
+        result = search(space, lambda options, report: options["x"], n_trials, storage=path)
+    complete = [trial for trial in result.trials if trial.state == "complete"]
+    assert len(complete) == 5
+    for line in path.read_bytes().splitlines():
+        json.loads(line)
+
+
+def test_a_worker_is_alive_until_its_process_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "study.journal"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    with StudyFile(path) as file:
+        assert file.is_alive(worker)
+        assert file.is_alive(worker)  # asking does not take the lock away
+        assert file.is_alive(file.worker)
+        assert not file.is_alive(file.worker + 1)
+        assert not file.is_alive(None)
+        process.kill()
+        process.communicate()
+        assert not file.is_alive(worker)
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n", "no line break", '{"a": 1}\n', "\x00\x01"])
+def test_a_foreign_file_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidOptionError, match="must be a new file or the journal of a study"):
+        StudyFile(path)
+    assert path.read_text() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="is a folder"):
+        check_journal(tmp_path)
+    with pytest.raises(InvalidOptionError, match="which does not exist"):
+        check_journal(tmp_path / "no" / "study.journal")
+    check_journal(tmp_path / "new.journal")
+    (tmp_path / "empty").touch()
+    check_journal(tmp_path / "empty")
