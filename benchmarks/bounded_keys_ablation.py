@@ -32,7 +32,7 @@ from tabnsm.functional.blocks import n_blocks
 from tabnsm.metrics import regression_metrics
 
 TABLES = ("blog_feedback", "ujiindoorloc")
-MOST_BLOCKS_PER_KEY = (1, 2, 4, 8, 16)
+MOST_BLOCKS_PER_KEY = (1, 2, 4, 16)
 BLOCK = 10
 SPLIT = 42
 
@@ -99,8 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("results/studies/bounded_keys"))
-    parser.add_argument("--rows", type=int, default=4000)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     arguments = parser.parse_args()

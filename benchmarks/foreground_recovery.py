@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -70,9 +69,7 @@ def run(name: str, attention: str, seed: int, epochs: int) -> dict[str, object]:
     kind, n_groups, n_columns, spread = TABLES[name]
     X, y, _ = make_table(kind, n_groups, n_columns, spread, 4000, seed=0)
     X_test, y_test, truth = make_table(kind, n_groups, n_columns, spread, 1000, seed=1)
-    started = time.perf_counter()
     model = TabNSMRegressor(attention=attention, random_state=seed, max_epochs=epochs).fit(X, y)
-    seconds = time.perf_counter() - started
     recovery: dict[str, dict[str, float]] = {}
     for baseline in ("zero", "average"):
         explanation = model.explain(X_test, baseline=baseline)
@@ -106,7 +103,6 @@ def run(name: str, attention: str, seed: int, epochs: int) -> dict[str, object]:
             "precision_of_the_best_fixed_ranking": 1 / n_groups,
         },
         "epochs": len(model.history_),
-        "fit_seconds": round(seconds, 1),
         "options": model.options_.to_dict(),
         "versions": {name: version(name) for name in ("tabnsm", "torch", "numpy")}
         | {"python": platform.python_version(), "threads": torch.get_num_threads()},

@@ -30,8 +30,8 @@ def run(
     batch: int = 32,
     lengths: Sequence[int] = (2048, 4096, 8192, 16384, 32768),
     epoch_width: int = 50,
-    seconds: float = 3.0,
-    rounds: int = 2,
+    seconds: float = 2.0,
+    rounds: int = 3,
 ) -> dict[str, Any]:
     """Time and memory of a step at each width, time of an epoch at each number of rows."""
     # A ratio of two times shows every hiccup of the machine: each is the better of some rounds.
@@ -117,7 +117,7 @@ def step_seconds(n_features: int, batch: int, seconds: float) -> float:
     step = make_step(n_features, batch)
     for _ in range(2):  # the optimizer's state, and memory that the allocator then keeps
         step()
-    return in_turns({"step": step}, seconds=seconds, rounds=5)["step"]
+    return in_turns({"step": step}, seconds=seconds, rounds=3)["step"]
 
 
 def epoch_seconds(n_rows: int, n_features: int) -> float:

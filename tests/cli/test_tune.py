@@ -126,7 +126,7 @@ def test_killed_resumed_and_interrupted(folder: Path, tmp_path: Path) -> None:
     process = start(*arguments(folder, best, *options))
     wait_for_trials(process, journal, n_complete + 2)
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert (out, errors) == ("", "")
     TabNSMRegressor(**json.loads(best.read_text()))
@@ -139,7 +139,7 @@ def test_interrupted_before_the_first_trial_writes_nothing(folder: Path, tmp_pat
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
     assert errors.splitlines() == ["Interrupted: no file was written."]
     assert not best.exists()

@@ -174,6 +174,21 @@ def test_ctrl_c_keeps_the_best_and_resumes(tmp_path: Path) -> None:
         search(SPACE, interrupted, 12)
 
 
+def test_a_queued_trial_killed_while_it_is_drawn_is_not_lost(tmp_path: Path) -> None:
+    """The journal as a kill leaves it: cut after each line that the first trial wrote."""
+    storage = tmp_path / "s.journal"
+    first = {"x": 0.5, "n": 2, "kind": "b"}
+    whole = search(SPACE, bowl, 3, storage=storage, first=first)
+    lines = storage.read_bytes().splitlines(keepends=True)
+    begun = next(k for k, line in enumerate(lines) if b'"state":0' in line)  # it is running
+    for n_lines in range(begun + 1, begun + 6):
+        storage.write_bytes(b"".join(lines[:n_lines]))
+        resumed = search(SPACE, bowl, 3, storage=storage, first=first)
+        assert states(resumed) == ["repeated", "complete", "complete", "complete"]
+        assert resumed.trials[1].options == first
+        assert resumed.best_score == whole.best_score
+
+
 def test_a_finished_study_is_not_run_again(tmp_path: Path) -> None:
     storage = tmp_path / "s.journal"
     result = search(SPACE, bowl, 5, storage=storage)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from tabnsm.bench.main_runs import Result
 from tabnsm.bench.naming import display_name
 from tabnsm.bench.scores import collect_scores
-from tabnsm.bench.statistics import analyse, analyse_paper, choose_ours
+from tabnsm.bench.statistics import analyse, analyse_paper
 from tabnsm.bench.studies import STUDIES
 from tabnsm.bench.studies_found import study_table
 from tabnsm.bench.table_text import Cell, TextTable
@@ -30,8 +30,9 @@ STUDY = "study-"
 
 def _statistics(results: Sequence[Result], metric: str, encoding: str) -> TextTable:
     table = collect_scores(results, metric, encoding)
-    found = analyse(table, choose_ours(table.methods))
-    return statistics_table(found, {method: display_name(method) for method in table.methods})
+    return statistics_table(
+        analyse(table), {method: display_name(method) for method in table.methods}
+    )
 
 
 _FROM_RESULTS: dict[str, Callable[[Sequence[Result], str, str], TextTable]] = {

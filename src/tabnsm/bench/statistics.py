@@ -82,7 +82,7 @@ class Statistics:
 
 def analyse(
     table: ScoreTable,
-    ours: str,
+    ours: str | None = None,
     friedman_datasets: Sequence[str] | None = None,
     alpha: float = 0.05,
 ) -> Statistics:
@@ -92,8 +92,8 @@ def analyse(
     ----------
     table : ScoreTable
         At least 3 methods and 2 datasets.
-    ours : str
-        Method that the others are tested against.
+    ours : str or None
+        Method that the others are tested against; None takes the first of TabNSM's presets.
     friedman_datasets : sequence of str or None
         Datasets of the tests of Friedman and Nemenyi, which need every score: methods that miss
         one are left out of them. None takes all.
@@ -109,7 +109,7 @@ def analyse(
     InvalidDataError
         If there are too few methods or datasets.
     """
-    _check_size(table, "")
+    check_size(table)
     ours = choose_ours(table.methods, ours)
     averages = rank_methods(table.mean).mean(axis=1)
     friedman, nemenyi = _omnibus(table, ours, friedman_datasets, alpha)
@@ -190,7 +190,8 @@ def analyse_paper() -> Statistics:
     return Statistics(**{**vars(found), "notes": tuple(notes)})
 
 
-def _check_size(table: ScoreTable, which: str) -> None:
+def check_size(table: ScoreTable, which: str = "") -> None:
+    """Refuse a table that is too small for statistics, with the remedy."""
     for names, kind, least in (
         (table.methods, "methods", LEAST_METHODS),
         (table.datasets, "datasets", LEAST_DATASETS),
@@ -216,7 +217,7 @@ def _omnibus(
         )
     left_out = tuple(method for method in part.methods if method not in whole)
     part = part.select(methods=whole)
-    _check_size(part, " with a result on every dataset")
+    check_size(part, " with a result on every dataset")
     ranks = rank_methods(part.mean)
     plain, corrected = friedman_chi2(ranks)
     k, n = ranks.shape

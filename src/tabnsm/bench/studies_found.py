@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -95,7 +95,7 @@ def _scopes(
         best = max(found, key=lambda caps: (_n_rows(found[caps]), len(found[caps])))
         if _n_rows(found[best]) >= min(2, len(rows)):
             chosen[best].append(dataset)
-            seeds[best] |= {seed for _, seed in found[best]}
+            seeds[best] |= _shared_seeds(found[best], min(2, len(rows)))
     return [
         replace(
             common,
@@ -111,15 +111,21 @@ def _n_rows(present: set[tuple[str, int]]) -> int:
     return len({label for label, _ in present})
 
 
+def _shared_seeds(present: set[tuple[str, int]], least: int) -> set[int]:
+    """Seeds of at least `least` rows; another study may have run one row with many more."""
+    counts = Counter(seed for _, seed in present)
+    return {seed for seed, count in counts.items() if count >= least}
+
+
 def _candidates(rows: Sequence[Variant], here: Sequence[RunSpec]) -> list[tuple[Any, ...]]:
     """Caps that some run of the study has; fields that its row sets by itself say nothing."""
-    candidates = {}
+    candidates: set[tuple[Any, ...]] = set()
     for spec in here:
         for row in rows:
             own = dict(row.changes)
             if spec.method == row.method and all(getattr(spec, k) == v for k, v in own.items()):
                 caps = (_DEFAULTS[key] if key in own else getattr(spec, key) for key in _CAPS)
-                candidates[tuple(caps)] = None
+                candidates.add(tuple(caps))
     return sorted(candidates, key=repr)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -83,41 +83,29 @@ def paper_table() -> TextTable:
     )
 
 
-def family_table(table: ScoreTable, families: Mapping[str, str] | None = None) -> TextTable:
+def family_table(table: ScoreTable) -> TextTable:
     """The best score of each family on each dataset, and ours: the paper's compact table.
 
     Parameters
     ----------
     table : ScoreTable
         Scores.
-    families : mapping of str to str or None
-        Family of each method; None looks them up.
 
     Returns
     -------
     TextTable
     """
-    families = families or {method: family(method) for method in table.methods}
-    order = [*dict.fromkeys(paper_families().values()), NEW]
-    present = sorted({families[m] for m in table.methods}, key=lambda f: _place(order, f))
-    present = [name for name in present if name != OURS] + [OURS] * (OURS in present)
-    members = {name: [m for m in table.methods if families[m] == name] for name in present}
-    best = np.full((len(present), len(table.datasets)), np.nan)
-    for i, name in enumerate(present):
-        part = table.select(methods=members[name]).mean
-        known = ~np.isnan(part).all(axis=0)
-        best[i, known] = np.nanmin(part[:, known], axis=0)
-    names = [
-        OURS if name == OURS else f"best {name} ({len(members[name])} methods)" for name in present
-    ]
-    columns = [[Cell(name) for name in names]]
-    columns += [_cells([_text(score) for score in column]) for column in best.T]
-    return TextTable(["family", *table.datasets], list(zip(*columns, strict=True)))
+
+    def text(method: str, dataset: str) -> str:
+        i, j = table.methods.index(method), table.datasets.index(dataset)
+        return _text(table.mean[i, j], table.std[i, j])
+
+    return _family_table(table, {method: family(method) for method in table.methods}, text)
 
 
 def paper_family_table() -> TextTable:
     """The paper's compact table, from its full one."""
-    return family_table(paper_scores(), paper_families())
+    return _family_table(paper_scores(), paper_families(), lambda m, d: paper_printed(m, d) or "")
 
 
 def statistics_table(found: Statistics, names: Mapping[str, str]) -> TextTable:
@@ -167,6 +155,35 @@ def statistics_table(found: Statistics, names: Mapping[str, str]) -> TextTable:
     return TextTable(headings, rows, notes=notes)
 
 
+def _family_table(
+    table: ScoreTable, families: Mapping[str, str], text: Callable[[str, str], str]
+) -> TextTable:
+    order = [*dict.fromkeys(paper_families().values()), NEW]
+    order = [*(name for name in order if name != OURS), OURS]
+    members = {
+        name: [method for method in table.methods if families[method] == name] for name in order
+    }
+    columns = [
+        [
+            Cell(
+                OURS
+                if name == OURS
+                else f"best {name} ({len(found)} method{'s' * (len(found) > 1)})"
+            )
+            for name, found in members.items()
+            if found
+        ]
+    ]
+    for dataset in table.datasets:
+        texts = []
+        for found in filter(None, members.values()):
+            known = [m for m in found if not math.isnan(table.score(m, dataset))]
+            best = min(known, key=lambda m: table.score(m, dataset), default=None)
+            texts.append(MISSING if best is None else text(best, dataset))
+        columns.append(_cells(texts))
+    return TextTable(["family", *table.datasets], list(zip(*columns, strict=True)))
+
+
 def _score_column(table: ScoreTable, dataset: str, footnotes: Footnotes) -> list[Cell]:
     j = table.datasets.index(dataset)
     cells = _cells([_text(*pair) for pair in zip(table.mean[:, j], table.std[:, j], strict=True)])
@@ -213,7 +230,3 @@ def _notes(table: ScoreTable) -> list[str]:
             "compare methods with each other there, not with the paper."
         )
     return [*notes, *table.remarks]
-
-
-def _place(order: Sequence[str], name: str) -> int:
-    return order.index(name) if name in order else len(order)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
 
 PREDICTION = "prediction"
-EXPLAIN_BATCH_ROWS = 4096
+EXPLAIN_BATCH_ROWS = 1024
 
 HELP = help_text(
     "Show which columns made each prediction, and draw it.",

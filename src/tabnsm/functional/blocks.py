@@ -8,6 +8,7 @@ from torch.nn.functional import pad
 
 from tabnsm.errors import InvalidOptionError
 
+# NOTE[DIFF]: the paper's fixed stride makes the compressed branch quadratic in the features.
 MAX_EXACT_FEATURES = 512
 """Widest table, unless said otherwise, in which every compressed block is a key of its own."""
 

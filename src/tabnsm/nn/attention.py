@@ -90,17 +90,17 @@ class SparseAttention(nn.Module):
 
     def kernel_parameters(self) -> dict[str, Tensor]:
         """The parameters by the names of `tabnsm.kernels.interaction`."""
-        named = {
+        named: dict[str, Tensor] = {
             "qkv": self.qkv.weight,
             "gate_weight": self.gate.weight,
             "gate_bias": self.gate.bias,
             "out": self.out.weight,
         }
         for letter, compressor in (("k", self.compress_k), ("v", self.compress_v)):
-            first, _, second = compressor.mlp
+            mlp = dict(compressor.mlp.named_parameters())
             named[f"{letter}_offset"] = compressor.offset
-            named[f"{letter}_weight1"], named[f"{letter}_bias1"] = first.weight, first.bias
-            named[f"{letter}_weight2"], named[f"{letter}_bias2"] = second.weight, second.bias
+            named[f"{letter}_weight1"], named[f"{letter}_bias1"] = mlp["0.weight"], mlp["0.bias"]
+            named[f"{letter}_weight2"], named[f"{letter}_bias2"] = mlp["2.weight"], mlp["2.bias"]
         return named
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ class MultiStageHead(nn.Module):
             return self.predict(features)
         tiles = [
             self.predict(nn.functional.pad(tile, (0, 0, 0, TILE_ROWS - len(tile))))[: len(tile)]
-            for tile in features.split(TILE_ROWS)
+            for tile in torch.split(features, TILE_ROWS)
         ]
         return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
 

@@ -118,19 +118,26 @@ class TrialQueue:
         if trial.state.is_finished():  # Ctrl-C came after its last line was written
             return
         attempt = trial.user_attrs.get("attempt", 1)
-        is_whole = set(trial.params) == set(self.space)
-        if is_whole and number not in self._retried() and (not count or attempt < MAX_ATTEMPTS):
+        params = dict(trial.params)
+        if not self._is_whole(params):
+            # Killed while it was drawn: a queued trial says what it was to be.
+            params, count = trial.system_attrs.get("fixed_params", {}), False
+        may_repeat = self._is_whole(params) and (not count or attempt < MAX_ATTEMPTS)
+        if may_repeat and number not in self._retried():
             # Queued before it is given up: a kill in between must not lose it.
             attributes = {"retry_of": number, "attempt": attempt + int(count)}
-            self.study.enqueue_trial(trial.params, user_attrs=attributes)
+            self.study.enqueue_trial(params, user_attrs=attributes)
         self.study.tell(number, state=TrialState.FAIL)
+
+    def _is_whole(self, params: Mapping[str, Any]) -> bool:
+        return set(params) == set(self.space)
 
     def _is_taken(self, trial: FrozenTrial) -> bool:
         """Whether a trial uses up one of `n_trials`."""
         from optuna.trial import TrialState
 
         if trial.state == TrialState.FAIL:
-            return set(trial.params) == set(self.space) and trial.number not in self._retried()
+            return self._is_whole(trial.params) and trial.number not in self._retried()
         return bool(trial.state != TrialState.WAITING)
 
     def _retried(self) -> set[int]:

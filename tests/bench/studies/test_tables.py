@@ -165,11 +165,19 @@ def test_written_twice_and_read_again(tmp_path: Path) -> None:
     assert "very numbers" in lines[-1]
 
 
+@pytest.mark.parametrize(("datasets", "first"), [(("a",), "variant"), (("a", "b"), "dataset")])
+def test_a_single_dataset_takes_no_column(datasets: tuple[str, ...], first: str) -> None:
+    scope = Scope(datasets, (0,))
+    study = find_study("mixer")
+    table = study.table([done(spec, 1.0) for spec in study.all_specs(scope)], scope)
+    assert table.to_rich().columns[0].header == first
+    assert "dataset" in table.to_markdown()
+
+
 def test_cells_that_would_break_the_table() -> None:
     table = StudyTable("s", "[b]", [Column("a", "a"), Column("n", "n")], [{"a": "x|y", "n": None}])
     assert "| x\\|y |" in table.to_markdown()
     assert "| n" not in table.to_markdown()  # nothing to show in any row
-    assert table.to_rich().title == "\\[b]"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tabnsm.bench.baselines.environment import find_environment
-from tabnsm.bench.baselines.info import UNAVAILABLE, BaselineInfo, is_installed
+from tabnsm.bench.baselines.info import READY, BaselineInfo
 from tabnsm.bench.protocol import Method
 from tabnsm.errors import InvalidOptionError
 
@@ -38,9 +38,7 @@ _ENTRIES = (
         "FT-Transformer", "Transformer", "rtdl-revisiting-models", "networks:ft_transformer"
     ),
     BaselineInfo("AutoInt", "Transformer", "deeptab", "deeptab:autoint", "deeptab"),
-    BaselineInfo(
-        "DCN-v2", "Transformer", "pytorch-widedeep", "pytorch_widedeep:dcn_v2", "pytorch-widedeep"
-    ),
+    BaselineInfo("DCN-v2", "Transformer", "tabnsm", "dcn:dcn_v2"),
     BaselineInfo(
         "ExcelFormer", "Transformer", "pytorch-frame", "pytorch_frame:excelformer", "pytorch-frame"
     ),
@@ -53,9 +51,7 @@ _ENTRIES = (
     BaselineInfo("SNN", "Other", "tabnsm", "snn:snn"),
     BaselineInfo("TANGOS", "Other", "deeptab", "deeptab:tangos", "deeptab"),
     BaselineInfo("PTaRL", "Other", why_not=_NO_PACKAGE),
-    BaselineInfo(
-        "DANets", "Other", "pytorch-tabular", "pytorch_tabular:danets", "pytorch-tabular"
-    ),
+    BaselineInfo("DANets", "Other", "pytorch-tabular", "pytorch_tabular:danets", "pytorch-tabular"),
     BaselineInfo("GrowNet", "Other", "tabnsm", "grownet:GrowNet"),
     BaselineInfo("DNNR", "Other", why_not="The package dnnr wants Python below 3.11."),
     BaselineInfo("SwitchTab", "Other", why_not=_NO_PACKAGE),
@@ -111,15 +107,13 @@ def make(key: str, options: Mapping[str, Any] | None = None) -> Method:
         from tabnsm.bench.baselines.own import own_method
 
         return own_method(info, options)
-    if info.state == UNAVAILABLE:
-        raise InvalidOptionError(f"{info.name} cannot run here. {info.reason}")
+    if info.state != READY:
+        raise InvalidOptionError(f"{info.name} cannot run here. {info.reason} {info.remedy}")
     environment = find_environment(info.environment) if info.environment else None
     if environment is not None:
         from tabnsm.bench.baselines.remote import RemoteMethod
 
         return RemoteMethod(environment, key, options)
-    if not is_installed(info.provider):
-        raise InvalidOptionError(f"{info.name} cannot run here. {info.reason}")
     return make_here(key, options)
 
 

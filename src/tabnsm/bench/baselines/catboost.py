@@ -11,6 +11,7 @@ from tabnsm.bench.baselines.common import Columns, Curve, describe, take_options
 from tabnsm.bench.protocol import Prepared
 
 ROUNDS, PATIENCE = 4000, 100
+_OWN_CHOICE = ("learning_rate", "depth", "l2_leaf_reg", "random_strength", "bagging_temperature")
 
 
 class CatBoost:
@@ -31,7 +32,8 @@ class CatBoost:
         self.library = catboost
         defaults: dict[str, Any] = {"iterations": ROUNDS, "patience": PATIENCE}
         defaults |= dict.fromkeys(
-            ("learning_rate", "depth", "l2_leaf_reg", "random_strength", "bagging_temperature"), None
+            ("learning_rate", "depth", "l2_leaf_reg", "random_strength", "bagging_temperature"),
+            None,
         )
         self.options = take_options("CatBoost", defaults, given)
 

@@ -84,21 +84,18 @@ class Environment:
 
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
-    spec.name: spec
-    for spec in (
-        EnvironmentSpec("deeptab", ("deeptab==2.1.0",), ("deeptab.models",)),
-        EnvironmentSpec(
-            "pytabkit", ("pytabkit==1.7.3", "faiss-cpu==1.15.1"), ("pytabkit", "faiss")
+    name: EnvironmentSpec(name, requirements, modules)
+    for name, requirements, modules in (
+        ("deeptab", ("deeptab==2.1.0",), ("deeptab.models",)),
+        (
+            "pytabkit",
+            ("pytabkit==1.7.3", "faiss-cpu==1.15.1", "skorch==1.4.0"),
+            ("pytabkit", "faiss", "skorch"),
         ),
-        EnvironmentSpec(
-            "pytorch-frame", ("pytorch-frame==0.3.0",), ("torch_frame.nn.models.excelformer",)
-        ),
-        EnvironmentSpec("pytorch-tabnet", ("pytorch-tabnet==4.1.0",), ("pytorch_tabnet.tab_model",)),
-        EnvironmentSpec("pytorch-tabular", ("pytorch-tabular==1.2.0",), ("pytorch_tabular.models",)),
-        EnvironmentSpec(
-            "pytorch-widedeep", ("pytorch-widedeep==1.7.0",), ("pytorch_widedeep.models.rec",)
-        ),
-        EnvironmentSpec("tabpfn", ("tabpfn==9.2.0",), ("tabpfn",)),
+        ("pytorch-frame", ("pytorch-frame==0.3.0",), ("torch_frame.nn.models.excelformer",)),
+        ("pytorch-tabnet", ("pytorch-tabnet==4.1.0",), ("pytorch_tabnet.tab_model",)),
+        ("pytorch-tabular", ("pytorch-tabular==1.2.0",), ("pytorch_tabular.models.danet",)),
+        ("tabpfn", ("tabpfn==9.2.0",), ("tabpfn",)),
     )
 }
 
@@ -218,9 +215,7 @@ def find_spec_of(name: str) -> EnvironmentSpec:
     return ENVIRONMENTS[name]
 
 
-def _build(
-    spec: EnvironmentSpec, folder: Path, on_line: Callable[[str], None]
-) -> dict[str, str]:
+def _build(spec: EnvironmentSpec, folder: Path, on_line: Callable[[str], None]) -> dict[str, str]:
     # Where this interpreter has pip, the environment sees it, too.
     venv.create(folder, with_pip=find_spec("pip") is None, symlinks=sys.platform != "win32")
     python = _python(folder)

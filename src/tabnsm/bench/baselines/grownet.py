@@ -222,7 +222,5 @@ class GrowNet:
         flat = torch.from_numpy(np.ascontiguousarray(self.columns.one_hot(x)))
         return flat, torch.empty(len(flat), 0)
 
-    def _in_units(
-        self, ensemble: nn.Module, rows: tuple[Tensor, Tensor]
-    ) -> NDArray[np.float64]:
+    def _in_units(self, ensemble: nn.Module, rows: tuple[Tensor, Tensor]) -> NDArray[np.float64]:
         return self.scale.undo(predict_network(ensemble, *rows))

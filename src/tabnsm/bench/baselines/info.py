@@ -69,33 +69,33 @@ class BaselineInfo:
     @property
     def state(self) -> str:
         """One of "ready", "needs environment" and "unavailable"."""
-        return self._state_and_reason()[0]
+        return self._standing()[0]
 
     @property
     def reason(self) -> str:
-        """Why it is not ready, with the remedy; empty if it is."""
-        return self._state_and_reason()[1]
+        """Why it is not ready; empty if it is."""
+        return self._standing()[1]
 
-    def _state_and_reason(self) -> tuple[str, str]:
+    @property
+    def remedy(self) -> str:
+        """What a user can do about it; empty if it is ready."""
+        return self._standing()[2]
+
+    def _standing(self) -> tuple[str, str, str]:
         if self.own_factory:
-            return READY, ""
+            return READY, "", ""
         if not self.adapter:
-            return UNAVAILABLE, f"{self.why_not} {self._own_remedy()}"
+            return UNAVAILABLE, self.why_not, f"Set {self.own_variable}=module:factory."
         if self.weights and not Path(os.environ.get(self.weights, "")).is_file():
-            return UNAVAILABLE, f"{self.why_not} Set {self.weights} to their file."
+            return UNAVAILABLE, self.why_not, f"Set {self.weights} to their file."
         if is_installed(self.provider):
-            return READY, ""
+            return READY, "", ""
+        missing = f"{self.provider} is not installed."
         if not self.environment:
-            return UNAVAILABLE, f'Run: pip install "tabnsm[baselines]" (for {self.provider})'
+            return UNAVAILABLE, missing, 'Run: pip install "tabnsm[bench]"'
         if find_environment(self.environment) is None:
-            return NEEDS_ENVIRONMENT, f"Run: tabnsm bench env {self.environment}"
-        return READY, ""
-
-    def _own_remedy(self) -> str:
-        return (
-            f"With code of your own, set {self.own_variable}=module:factory (a scikit-learn "
-            "regressor, or a method of the protocol)."
-        )
+            return NEEDS_ENVIRONMENT, missing, f"Run: tabnsm bench env {self.environment}"
+        return READY, "", ""
 
 
 def slug(name: str) -> str:

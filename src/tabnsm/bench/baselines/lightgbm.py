@@ -1,4 +1,4 @@
-"""LightGBM, with its own defaults but for small steps, and early stopping on the validation rows."""
+"""LightGBM: its own defaults but for small steps; the validation rows choose the rounds."""
 
 from __future__ import annotations
 

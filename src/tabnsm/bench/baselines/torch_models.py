@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ from tabnsm.training.early_stopping import ValidationMonitor
 _TILE_CELLS, _LARGEST_TILE = 2**16, 4096
 # A row costs about a third as much to predict as to learn from.
 _PREDICT_SHARE = 1 / 3
-_TRAINING_OPTIONS = tuple(f.name for f in fields(TrainingConfig) if f.name != "time_limit")
+_OF_THE_RUN = ("time_limit", "precision")
+_TRAINING = {k: v for k, v in asdict(TrainingConfig()).items() if k not in _OF_THE_RUN}
 
 Build = Callable[[Columns, dict[str, Any]], nn.Module]
 
@@ -101,8 +102,7 @@ class NetworkMethod:
             "learning_rate": 1e-3,
             "weight_decay": 1e-4,
         }
-        plain = {k: v for k, v in asdict(TrainingConfig()).items() if k in _TRAINING_OPTIONS}
-        chosen = take_options(name, {**options, **plain, **own, **training}, given)
+        chosen = take_options(name, {**options, **_TRAINING, **own, **training}, given)
         self.options = {k: v for k, v in chosen.items() if k in options}
         self.training = {k: v for k, v in chosen.items() if k not in options}
         TrainingConfig(**self.training)  # complain now and not after the table was encoded
@@ -117,14 +117,14 @@ class NetworkMethod:
         config = TrainingConfig(**self.training, time_limit=time_limit)
         with torch_threads(n_threads), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = self.build(self.columns, self.options)
+            self.network = self.make_network(data)
             fitted = train_network(self.network, data, self.columns, self.scale, config)
         curve = fitted.curve
         curve.validation_rmse = [value * self.scale.std for value in curve.validation_rmse]
         return describe(
             self.package,
             {**self.options, **self.training},
-            batch_size=config.resolved_batch_size(len(data.train.y)),
+            rows_per_step=config.resolved_batch_size(len(data.train.y)),
             n_parameters=sum(p.numel() for p in self.network.parameters()),
             epochs=len(curve.seconds),
             best_epoch=fitted.best_epoch,
@@ -132,6 +132,10 @@ class NetworkMethod:
             history=curve.to_dict(),
             notes=fitted.notes,
         )
+
+    def make_network(self, data: Prepared) -> nn.Module:
+        """The network with its first weights; only some look at the training rows for it."""
+        return self.build(self.columns, self.options)
 
     def predict(self, x: NDArray[np.float32], frame: Any) -> NDArray[np.float64]:
         """Predict; see `Method.predict`."""

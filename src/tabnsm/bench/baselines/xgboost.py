@@ -1,4 +1,4 @@
-"""XGBoost, with its own defaults but for small steps, and early stopping on the validation rows."""
+"""XGBoost: its own defaults but for small steps; the validation rows choose the rounds."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ class XGBoost:
         self.types = ["c" if size else "float" for size in data.category_sizes]
         self.n_threads = n_threads
         train = self._rows(data.train.x, data.train.y)
+        patience = self.options["patience"]
+        stop = self.library.callback.EarlyStopping(rounds=patience, save_best=True)
         fixed = {"objective": "reg:squarederror", "eval_metric": "rmse", "tree_method": "hist"}
         self.model = self.library.train(
             {name: self.options[name] for name in _PARAMETERS}
@@ -68,7 +70,9 @@ class XGBoost:
             evals=[(self._rows(data.validation.x, data.validation.y), "validation")],
             callbacks=[
                 Watch(),
-                self.library.callback.EarlyStopping(rounds=self.options["patience"], save_best=True),
+                self.library.callback.EarlyStopping(
+                    rounds=self.options["patience"], save_best=True
+                ),
             ],
             verbose_eval=False,
         )

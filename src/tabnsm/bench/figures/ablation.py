@@ -74,7 +74,7 @@ def _draw_panel(
         _draw_runs(axis, place + _spots(len(runs)), runs)
         text = f"{means[name]:.4g}"
         if name != reference and means.get(reference):
-            text += f"\n{100 * (means[name] / means[reference] - 1):+.1f} %"
+            text += f"\n{_change(means[name] / means[reference])}"
         axis.annotate(
             text,
             (place, max(means[name], *runs)),
@@ -125,6 +125,10 @@ def _draw_changes(
     axes[0].set_yticks(range(len(others)), others, fontsize=9)
     figure.suptitle(f"{title}\n(right of the line: worse than {reference})", fontsize=10)
     return figure
+
+
+def _change(ratio: float) -> str:
+    return f"× {ratio:.0f}" if ratio > 10 else f"{100 * (ratio - 1):+.1f} %"
 
 
 def _spots(n_runs: int) -> np.ndarray:

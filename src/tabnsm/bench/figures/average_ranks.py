@@ -32,8 +32,6 @@ def draw_average_ranks(found: Statistics, families: Mapping[str, str]) -> Figure
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.patches import Patch
-
     ranks, tests = found.average_ranks, found.wilcoxon
     names, k = list(ranks), len(ranks)
     figure = new_figure(9, 1.6 + 0.225 * k)
@@ -69,6 +67,8 @@ def draw_average_ranks(found: Statistics, families: Mapping[str, str]) -> Figure
     axis.get_yticklabels()[names.index(tests.ours)].set_fontweight("bold")
     axis.tick_params(axis="y", length=0)
     quiet_axes(axis, "x")
+    from matplotlib.patches import Patch
+
     handles = []
     for family in in_order(families[name] for name in names):
         colour, _, hatch = family_style(family)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tabnsm.bench.main_runs import Result
 from tabnsm.bench.naming import display_name, family
 from tabnsm.bench.scores import ScoreTable, collect_scores
-from tabnsm.bench.statistics import choose_ours
+from tabnsm.bench.statistics import check_size, choose_ours
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class FigureData:
     def named_scores(self) -> tuple[ScoreTable, str, dict[str, str]]:
         """Scores under names for readers, the name of ours, and the families by name."""
         table = self.scores()
+        check_size(table)
         names = {method: display_name(method) for method in table.methods}
         families = {names[method]: family(method) for method in table.methods}
         return table.renamed(names), names[choose_ours(table.methods, self.ours)], families

@@ -46,15 +46,18 @@ def place_labels(
         Size of the names.
     """
     from matplotlib.patheffects import withStroke
+    from matplotlib.textpath import TextPath
 
     figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # names must not move what they were placed around
     pixels = figure.dpi / 72
     spots = axis.transData.transform([(x, y) for x, y, _ in points])
     # A name may cover no point and no other name.
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
     frame: Box = tuple(axis.get_window_extent().extents)
     for (x, y, name), spot, radius in zip(points, spots, radii, strict=True):
-        size = (0.6 * fontsize * len(name) * pixels, 1.15 * fontsize * pixels)
+        width = TextPath((0, 0), name, size=fontsize).get_extents().width
+        size = ((width + 2) * pixels, 1.3 * fontsize * pixels)
         places = [
             (dx * (radius + far), dy * (radius + far), side, far)
             for far in _DISTANCES

@@ -26,8 +26,6 @@ def draw_rank_heatmap(table: ScoreTable) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.ticker import MaxNLocator
-
     ranks = rank_methods(table.mean)
     order = np.argsort(ranks.mean(axis=1), kind="stable")
     known = np.where(np.isnan(table.mean), np.nan, ranks)[order]
@@ -63,6 +61,8 @@ def draw_rank_heatmap(table: ScoreTable) -> Figure:
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
+    from matplotlib.ticker import MaxNLocator
+
     bar = figure.colorbar(image, ax=axis, shrink=0.5, pad=0.02, label="rank (1 is best)")
     bar.ax.invert_yaxis()
     bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))

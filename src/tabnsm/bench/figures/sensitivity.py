@@ -117,8 +117,8 @@ def _draw_lines(axis: Any, scores: Curves, own_value: float | None, is_log: bool
         axis.axvline(own_value, color=GREY, linestyle="--", linewidth=1, label="preset's own")
     if is_log:
         axis.set_xscale("log")
-    values = sorted({value for curve in scores.values() for value in curve})
-    axis.set_xticks(values, [f"{value:g}" for value in values])
+    ticks = sorted({value for curve in scores.values() for value in curve})
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     quiet_axes(axis)
 

@@ -169,4 +169,4 @@ def panels(n_panels: int, width: float = 4.6, height: float = 3.6) -> tuple[Figu
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for spare in axes[n_panels:]:
         spare.set_axis_off()
-    return figure, axes[:n_panels]
+    return figure, list(axes[:n_panels])

@@ -43,7 +43,8 @@ def draw_temperatures(points: Sequence[TargetPoint], title: str) -> Figure:
     has_curves = any(point.curve for point in points)
     figure = new_figure(9.6 if has_curves else 5.8, 4.2)
     axes = figure.subplots(1, 2 if has_curves else 1, squeeze=False)[0]
-    words = [word for word in ("very small", "small", "large") if word in {p.best for p in points}]
+    said = {point.best for point in points}
+    words: list[str] = [word for word in ("very small", "small", "large") if word in said]
     heights = [words.index(p.best) if isinstance(p.best, str) else p.best for p in points]
     axis = axes[0]
     axis.plot([p.iqr_over_std for p in points], heights, "o", color=BLUE, markersize=8)

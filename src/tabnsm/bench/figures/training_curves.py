@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
         axis.set(xlabel="seconds of training", ylabel="best validation RMSE so far")
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis, "both")
-    handles = {}
+    handles: dict[str, Any] = {}
     for axis in axes:
         handles |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
     figure.legend(

@@ -120,17 +120,18 @@ class StudyTable:
         return "\n".join(lines + [f"\n{note}" for note in self.notes])
 
     def to_rich(self) -> Table:
-        """The table for a terminal."""
+        """The rows for a terminal; a dataset that is the only one is in the title."""
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(title=escape(self.title), title_justify="left", caption_justify="left")
-        table.caption = escape("\n".join(self.notes)) or None
-        for column in self._shown():
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        several = len({row.get("dataset") for row in self.rows}) > 1
+        shown = [column for column in self._shown() if several or column.key != "dataset"]
+        for column in shown:
             right = self._is_number(column)
             table.add_column(column.header, justify="right" if right else "left", no_wrap=right)
         for row in self.rows:
-            table.add_row(*(escape(column.text(row)) for column in self._shown()))
+            table.add_row(*(escape(column.text(row)) for column in shown))
         return table
 
     def write(self, folder: str | Path, stem: str) -> tuple[Path, Path]:

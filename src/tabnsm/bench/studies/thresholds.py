@@ -137,14 +137,15 @@ class ThresholdStudy(Study):
                     notes.append(f"{variant.method} on {dataset} recorded no validation curve.")
             rows += self._dataset_rows(dataset, found)
         notes.append(
-            "Seconds are those of training on the CPU, without encoding the table. A mean is over "
-            "the runs that reached the level."
+            "Seconds are wall time of training on the CPU, without encoding the table: they mean "
+            "something on a machine that is otherwise idle. A mean is over the runs that reached "
+            "the level."
         )
         columns = [
             Column("dataset", "dataset"),
             Column("n_rows", "rows"),
             Column("level", "level"),
-            Column("rmse", "validation RMSE"),
+            Column("rmse", "RMSE"),
             Column("method", "method"),
             Column("reached", "reached"),
             Column("seconds", "seconds", ".2f", "seconds_sd"),

@@ -84,7 +84,7 @@ def statistics(
     """Rank and test."""
     from tabnsm.bench.naming import display_name
     from tabnsm.bench.scores import collect_scores
-    from tabnsm.bench.statistics import analyse, analyse_paper, choose_ours
+    from tabnsm.bench.statistics import analyse, analyse_paper
     from tabnsm.bench.store import load_results
 
     if paper:
@@ -93,7 +93,7 @@ def statistics(
     else:
         table = collect_scores(load_results(results), metric, encoding)
         table = table.select(methods=words(methods), datasets=words(datasets))
-        found = analyse(table, choose_ours(table.methods, ours))
+        found = analyse(table, ours)
         names = {method: display_name(method) for method in table.methods}
     if as_json:
         print(json.dumps(found.to_dict(), indent=2, allow_nan=False))

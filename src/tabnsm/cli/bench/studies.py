@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,7 @@ STUDIES_HELP = help_text(
     examples=("tabnsm bench studies", "tabnsm bench studies --json"),
 )
 FAILED, INTERRUPTED = 1, 130
+LOG_WIDTH = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -209,8 +211,12 @@ def _show(table: StudyTable, written: tuple[Path, ...], as_json: bool) -> None:
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
+    # A log has no edge that a table would have to be squeezed into.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+    console.print(table.title, markup=False, style="bold", soft_wrap=True)
     console.print(table.to_rich())
+    for note in table.notes:
+        console.print(note, markup=False, soft_wrap=True)
     names = " and ".join(str(path) for path in written)
     console.print(f"Wrote {names}.", markup=False, soft_wrap=True)
 
