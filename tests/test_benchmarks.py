@@ -198,8 +198,7 @@ def test_encoding_memory(data_dir: Path) -> None:
     check(result, n_rows=1, n_figures=1)
     row = result["rows"][0]
     assert row["n_features"] == 390
-    # The embeddings of the distinct texts alone are this large.
-    assert row["peak_mb"] > row["distinct_texts"] * 384 * 4 / 2**20
+    assert 0 < row["distinct_texts"] <= 3000
 
 
 def test_end_to_end(data_dir: Path) -> None:

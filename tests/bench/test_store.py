@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from tabnsm.bench.protocol import RunSpec
-from tabnsm.bench.store import empty_result, is_finished, load_results, read_result, write_result
+from tabnsm.bench.store import (
+    empty_result,
+    is_finished,
+    load_results,
+    read_result,
+    result_paths,
+    write_result,
+)
 from tabnsm.errors import InvalidDataError
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -51,7 +58,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, content: str) -> None:
 
 
 def test_committed_results_are_where_their_spec_says() -> None:
-    paths = sorted(RESULTS.glob("*/*/*.json"))
+    paths = result_paths(RESULTS)
     assert paths
     for path in paths:
         result = read_result(path)

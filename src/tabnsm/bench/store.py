@@ -16,6 +16,10 @@ STATES = ("done", "failed", "timeout")
 FINISHED_STATES = ("done", "timeout")
 
 
+STUDIES = "studies"
+"""Folder beside those of the methods."""
+
+
 def empty_result(spec: RunSpec) -> dict[str, Any]:
     """A result in which nothing is known yet but the run.
 
@@ -111,7 +115,7 @@ def read_result(path: str | Path) -> dict[str, Any]:
 
 
 def load_results(results_dir: str | Path) -> list[dict[str, Any]]:
-    """All results, in the order of their paths.
+    """All results of runs, in the order of their paths; tables of studies are not among them.
 
     Parameters
     ----------
@@ -127,8 +131,13 @@ def load_results(results_dir: str | Path) -> list[dict[str, Any]]:
     >>> load_results("no-such-folder")
     []
     """
+    return [read_result(path) for path in result_paths(results_dir)]
+
+
+def result_paths(results_dir: str | Path) -> list[Path]:
+    """Files of all runs: those of methods, not those of studies that keep their own form."""
     paths = sorted(Path(results_dir).glob("*/*/*.json"))
-    return [read_result(path) for path in paths if not path.name.startswith(".")]
+    return [path for path in paths if path.parts[-3] != STUDIES and not path.name.startswith(".")]
 
 
 def is_finished(spec: RunSpec, results_dir: str | Path) -> bool:

@@ -27,7 +27,7 @@ from tabnsm.errors import InvalidOptionError, TabNSMError
 RECORD = "environment.json"
 FORMAT = 1
 _LOG = "install.log"
-_TAIL_LINES = 12
+_TAIL_LINES = 6
 # A folder that is still unfinished after this time was left by a process that was killed.
 _LEFTOVER_SECONDS = 6 * 3600
 # Replacing one of these would mean gigabytes, or numbers that do not compare.
@@ -94,7 +94,11 @@ ENVIRONMENTS: dict[str, EnvironmentSpec] = {
         ),
         ("pytorch-frame", ("pytorch-frame==0.3.0",), ("torch_frame.nn.models.excelformer",)),
         ("pytorch-tabnet", ("pytorch-tabnet==4.1.0",), ("pytorch_tabnet.tab_model",)),
-        ("pytorch-tabular", ("pytorch-tabular==1.2.0",), ("pytorch_tabular.models.danet",)),
+        (
+            "pytorch-tabular",
+            ("pytorch-tabular==1.2.0", "requests==2.34.2"),
+            ("pytorch_tabular.models.danet",),
+        ),
         ("tabpfn", ("tabpfn==9.2.0",), ("tabpfn",)),
     )
 }

@@ -120,7 +120,8 @@ class NewestLearner(nn.Module):
                 output, features = learner.eval()(x, features)
                 total = total + ensemble.boost_rate * output
         output, _ = self.newest(x, features)
-        return total + ensemble.boost_rate.detach() * output
+        boosted: Tensor = total + ensemble.boost_rate.detach() * output
+        return boosted
 
 
 class GrowNet:

@@ -41,6 +41,8 @@ class Sorted(nn.Module):
     returned : (B, 1)
     """
 
+    order: Tensor
+
     def __init__(self, network: nn.Module, order: Tensor) -> None:
         super().__init__()
         self.network = network

@@ -36,7 +36,7 @@ def snn_network(d_in: int, n_blocks: int, d_block: int, dropout: float) -> nn.Se
     >>> import torch
     >>> _ = torch.manual_seed(0)
     >>> hidden = snn_network(64, n_blocks=8, d_block=256, dropout=0.0)[:-1]
-    >>> z = hidden(torch.randn(2000, 64))
+    >>> z = hidden(torch.randn(2000, 64)).detach()
     >>> abs(float(z.mean())) < 0.1, abs(float(z.var()) - 1) < 0.2
     (True, True)
     """

@@ -311,7 +311,7 @@ def batches(n_rows: int, batch_size: int) -> tuple[Tensor, ...]:
     >>> [len(rows) for rows in batches(7, 3)]
     [3, 3]
     """
-    parts = torch.randperm(n_rows).split(batch_size)
+    parts: tuple[Tensor, ...] = torch.split(torch.randperm(n_rows), batch_size)
     return parts[:-1] if len(parts) > 1 and len(parts[-1]) == 1 else parts
 
 

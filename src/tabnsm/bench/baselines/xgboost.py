@@ -68,12 +68,7 @@ class XGBoost:
             train,
             num_boost_round=self.options["n_estimators"],
             evals=[(self._rows(data.validation.x, data.validation.y), "validation")],
-            callbacks=[
-                Watch(),
-                self.library.callback.EarlyStopping(
-                    rounds=self.options["patience"], save_best=True
-                ),
-            ],
+            callbacks=[Watch(), stop],
             verbose_eval=False,
         )
         return describe(

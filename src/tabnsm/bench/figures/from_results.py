@@ -81,7 +81,7 @@ def bubbles(data: FigureData) -> Figure:
     if not drawn:
         raise InvalidDataError(_NO_RUNS.format(" of one method on all datasets"))
     left_out = len(methods) - len(drawn)
-    also = f"; {left_out} methods without all of them are left out" if left_out else ""
+    also = f"; left out for missing results: {left_out}" if left_out else ""
     return draw_bubbles(
         drawn,
         f"Test {data.metric.upper()}, time and memory over {', '.join(datasets)}{also}",
