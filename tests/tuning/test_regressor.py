@@ -80,7 +80,7 @@ def test_a_table_is_encoded_once_per_set_of_encoder_options(
 def test_a_real_study_prunes(data: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = data
     space = {"learning_rate": Real(1e-6, 1e-2, log=True)}
-    fixed = {"max_epochs": 12, "d_token": 8, "head_width": 16}
+    fixed = {"max_epochs": 8, "d_token": 8, "head_width": 16, "batch_size": 36}
     result = tune(X, y, options=fixed, space=space, n_trials=10)
     states = [trial.state for trial in result.trials]
     assert states.count("pruned") >= 1

@@ -21,6 +21,7 @@ from tabnsm.bench.baselines.common import (
 )
 from tabnsm.bench.protocol import Prepared
 from tabnsm.training.config import TrainingConfig
+from tabnsm.training.early_stopping import ValidationMonitor
 
 _NETWORK = {"n_d": 8, "n_a": 8, "n_steps": 3, "gamma": 1.3, "lambda_sparse": 1e-3}
 _TRAINING = {"max_epochs": MAX_EPOCHS, "patience": PATIENCE, "learning_rate": 2e-2}
@@ -47,15 +48,18 @@ class TabNet:
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int
     ) -> dict[str, Any]:
         """Fit; see `Method.fit`."""
-        import torch
-
         columns = Columns(data.category_sizes)
         self.scale, self.n_threads = TargetScale.of(data.train.y), n_threads
-        curve, spread = Curve(), self.scale.std
+        curve, spread, rate = Curve(), self.scale.std, self.options["learning_rate"]
+        monitor = ValidationMonitor(self.options["patience"], SCHEDULER_PATIENCE)
 
         class Watch(self.callbacks.Callback):  # type: ignore[name-defined,misc]
             def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
                 curve.add(logs["validation_rmse"] * spread)
+                monitor.update(logs["validation_rmse"])
+                # The package's own schedulers are not told the validation RMSE.
+                for group in self.trainer._optimizer.param_groups:
+                    group["lr"] = rate * monitor.learning_rate_factor
                 per_epoch = curve.elapsed / len(curve.seconds)
                 if time_limit is not None and curve.elapsed + per_epoch > time_limit:
                     self.trainer._stop_training = True
@@ -68,13 +72,7 @@ class TabNet:
             seed=seed,
             verbose=0,
             device_name="cpu",
-            optimizer_params={"lr": self.options["learning_rate"]},
-            scheduler_fn=torch.optim.lr_scheduler.ReduceLROnPlateau,
-            scheduler_params={
-                "factor": 0.5,
-                "patience": SCHEDULER_PATIENCE - 1,
-                "is_batch_level": False,
-            },
+            optimizer_params={"lr": rate},
         )
         rows_per_step = TrainingConfig().resolved_batch_size(len(data.train.y))
         with torch_threads(n_threads):
