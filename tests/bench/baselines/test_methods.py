@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
@@ -46,9 +45,14 @@ def fitted(
     return method, method.fit(data, seed=seed, time_limit=limit, n_threads=1)
 
 
-@functools.cache
+PLAINLY_FITTED: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+
+
 def plainly_fitted(key: str, data: Prepared) -> tuple[Any, dict[str, Any]]:
-    return fitted(key, data)
+    """Fitted once for all tests with the same data, which lives as long as they do."""
+    if (key, id(data)) not in PLAINLY_FITTED:
+        PLAINLY_FITTED[key, id(data)] = fitted(key, data)
+    return PLAINLY_FITTED[key, id(data)]
 
 
 def share_of_spread(method: Any, data: Prepared) -> float:

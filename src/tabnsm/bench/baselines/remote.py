@@ -68,10 +68,11 @@ class RemoteMethod:
             env={**os.environ, "PYTHONNOUSERSITE": "1", "PYTHONPATH": "", "PYTHONWARNINGS": ""},
         )
         self._replies: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(
+        reader = threading.Thread(
             target=_follow, args=(self._process.stdout, self._replies), daemon=True
-        ).start()
-        self.close = weakref.finalize(self, _end, self._process, self._log, self._folder)
+        )
+        reader.start()
+        self.close = weakref.finalize(self, _end, self._process, reader, self._log, self._folder)
         self._ask({"do": "make", "key": key, "options": dict(options)})
 
     @property
@@ -123,6 +124,8 @@ class RemoteMethod:
         return predicted
 
     def _path(self, name: str) -> str:
+        if not self.close.alive:
+            raise RemoteError(f"The process of {self.key} has ended. Make the method again.")
         return str(Path(self._folder.name) / name)
 
     def _ask(self, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
@@ -149,20 +152,18 @@ class RemoteMethod:
                 raise InvalidOptionError(reply["error"])
             raise RemoteError(
                 f"{self.key} failed in the environment {self.environment.name}: "
-                f"{reply['kind']}: {reply['error']}\n{self._tail()}"
+                f"{reply['kind']}: {reply['error']} [{reply['where']}]"
             )
         return reply
 
     def _tail(self) -> str:
-        if self._log.closed:
-            return ""
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - _TAIL_BYTES))
         return self._log.read().decode(errors="replace").strip()
 
 
 def _follow(stream: IO[bytes], replies: queue.SimpleQueue[bytes]) -> None:
-    with contextlib.suppress(ValueError):  # closed by `_end`
+    with stream:
         for line in stream:
             replies.put(line)
     replies.put(b"")
@@ -170,11 +171,13 @@ def _follow(stream: IO[bytes], replies: queue.SimpleQueue[bytes]) -> None:
 
 def _end(
     process: subprocess.Popen[bytes],
+    reader: threading.Thread,
     log: IO[bytes],
     folder: tempfile.TemporaryDirectory[str],
 ) -> None:
     process.kill()
     process.wait()
+    reader.join()
     for stream in (process.stdin, log):
         if stream is not None:
             with contextlib.suppress(OSError):

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 Request = dict[str, Any]
+_N_FRAMES = 4
 
 
 def main() -> None:
@@ -47,7 +48,7 @@ def main() -> None:
                 reply = _predict(method, request)
         except Exception as error:
             traceback.print_exc()
-            reply = {"error": str(error), "kind": type(error).__name__}
+            reply = {"error": str(error), "kind": type(error).__name__, "where": _where(error)}
         output.write(json.dumps(reply) + "\n")
         output.flush()
 
@@ -101,6 +102,12 @@ def _predict(method: Any, request: Request) -> Request:
         predicted = method.predict(arrays["x"], None)
     np.savez(request["out"], y=np.asarray(predicted, dtype=np.float64))
     return {}
+
+
+def _where(error: BaseException) -> str:
+    """The last calls before an error, the innermost first, without the paths of this machine."""
+    frames = traceback.extract_tb(error.__traceback__)[-_N_FRAMES:]
+    return " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
 
 
 def _peak_memory_mb() -> float | None:
