@@ -45,7 +45,7 @@ def run(
         "table": table,
         "n_rows": encoded.n_rows,
         "n_features": encoded.n_features,
-        "distinct_texts": 0 if encoded.text is None else len(encoded.text),
+        "distinct_texts": encoded.n_texts,
         "seconds": time.perf_counter() - started,
         "before_mb": before,
         "peak_mb": memory("VmHWM") - before,

@@ -134,6 +134,11 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     text_encoder : str or TextEncoder, default "minilm"
         Encoder of text columns: "minilm", a local path, the name of a sentence-transformers
         model on this machine, or an object with the `TextEncoder` methods.
+    text_columns : {"joined", "separate"}, default "joined"
+        Whether the text columns of a row are embedded as one string, or each by itself: less
+        work where values repeat, and explanations that tell the columns apart.
+    text_precision : {"float32", "int8"}, default "float32"
+        Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True
         Whether embeddings of texts are kept on disk.
     validation_fraction : float, default 0.1
@@ -215,6 +220,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         missing_indicators: bool | None = None,
         clip_outliers: bool | None = None,
         text_encoder: str | TextEncoder = "minilm",
+        text_columns: Literal["joined", "separate"] = "joined",
+        text_precision: Literal["float32", "int8"] = "float32",
         text_cache: bool = True,
         validation_fraction: float = 0.1,
         checkpoint_dir: str | Path | None = None,
@@ -261,6 +268,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.missing_indicators = missing_indicators
         self.clip_outliers = clip_outliers
         self.text_encoder = text_encoder
+        self.text_columns = text_columns
+        self.text_precision = text_precision
         self.text_cache = text_cache
         self.validation_fraction = validation_fraction
         self.checkpoint_dir = checkpoint_dir
@@ -576,9 +585,9 @@ def _fingerprint(data: TrainingData, encoder: TableEncoder, options: Options, se
     for part in ("train", "validation"):
         table = getattr(data, part)
         tensors[f"{part}.dense"] = table.dense
-        if table.text is not None:
-            tensors[f"{part}.text_index"] = table.text_index
-            tensors["text"] = table.text
+        for k, text in enumerate(table.texts):
+            tensors[f"{part}.text_index.{k}"] = text.index
+            tensors[f"{part}.text.{k}"] = text.values
         tensors[f"{part}.target"] = torch.from_numpy(getattr(data, f"{part}_target"))
         weight = getattr(data, f"{part}_weight")
         if weight is not None:

@@ -233,6 +233,20 @@ def test_one_text_column_keeps_its_name(frame: pd.DataFrame) -> None:
     assert column_of_feature.tolist() == [1, 0, 0, 0, 0, 0, 0]
 
 
+def test_texts_that_are_embedded_by_themselves_have_entries_of_their_own(
+    frame: pd.DataFrame,
+) -> None:
+    options = {"text_columns": "separate", "text_cache": False}
+    fitted = quick(text_encoder=FakeTextEncoder(d_text=6), **options).fit(
+        frame[["title", "x0", "notes"]], frame["x0"] * frame["x1"]
+    )
+    explanation = fitted.explain(frame)
+    assert explanation.columns == ("title", "x0", "notes")
+    names = [explanation.feature_names[k] for k in np.flatnonzero(explanation.column_of_feature)]
+    assert names[0] == "x0"
+    assert all(name.startswith("notes_text_") for name in names[1:])
+
+
 GROUP, N_GROUPS, N_COLUMNS = 3, 3, 18
 
 

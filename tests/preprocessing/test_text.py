@@ -58,9 +58,10 @@ def test_many_distinct_columns_do_not_overflow_the_key():
 def test_each_distinct_text_is_encoded_once_in_order_of_length():
     encoder = FakeTextEncoder(5)
     _, encoded = fit(encoder, [*range(12), 3, 3, 4])
-    assert encoded.text.shape == (12, 5)
-    assert encoded.text_index.shape == (15,)
-    assert encoded.text_index[12] == encoded.text_index[13] == encoded.text_index[3]
+    (text,) = encoded.texts
+    assert text.values.shape == (12, 5)
+    assert text.index.shape == (15,)
+    assert text.index[12] == text.index[13] == text.index[3]
     assert len(encoder.encoded) == 12
     lengths = [len(text) for text in encoder.encoded]
     assert lengths == sorted(lengths)
@@ -79,7 +80,7 @@ def test_one_text_for_all_rows_is_zero():
     config = EncoderConfig(text_encoder=FakeTextEncoder(5), column_kinds={"a": "text"})
     frame = pd.DataFrame({"a": ["same"] * 7})
     encoded = TableEncoder(config).fit_transform(Table.from_native(frame))
-    assert encoded.text.abs().max() < 1e-6
+    assert encoded.texts[0].values.abs().max() < 1e-6
 
 
 def test_cache_saves_work_and_changes_no_bit():
@@ -88,7 +89,7 @@ def test_cache_saves_work_and_changes_no_bit():
     assert cache_info().n_entries == 12
     encoder, after = fit(again, [*range(12)])
     assert again.encoded == []
-    assert torch.equal(before.text, after.text)
+    assert torch.equal(before.texts[0].values, after.texts[0].values)
     encoder.transform(make_table([1, 2]))
     assert again.encoded == []
     other = FakeTextEncoder(5, name="other")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Explanation:
     """What each input column did to each prediction.
 
-    An entry of `columns` is an input column that reaches the model. Text columns are embedded
-    together, so that they share one entry, named after all of them with " + " between.
+    An entry of `columns` is an input column that reaches the model. Text columns that are joined
+    before they are embedded share one entry, named after all of them with " + " between.
 
     Parameters
     ----------

@@ -161,13 +161,13 @@ def input_columns(encoder: TableEncoder) -> tuple[tuple[str, ...], np.ndarray]:
     Returns
     -------
     names : tuple of str
-        In the order of the table; all text columns together at the place of the first.
+        In the order of the table; joined text columns together at the place of the first.
     column_of_feature : ndarray of int64, shape (n_features,)
     """
     names = {spec.position: spec.name for spec in encoder.specs}
     texts = [spec for spec in encoder.specs if spec.kind == "text"]
     position = np.array(encoder.feature_columns, dtype=np.int64)
-    if texts:
+    if -1 in position:
         position[position == -1] = texts[0].position
         names[texts[0].position] = " + ".join(spec.name for spec in texts)
     used, column_of_feature = np.unique(position, return_inverse=True)

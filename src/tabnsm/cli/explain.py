@@ -28,7 +28,7 @@ HELP = help_text(
     """Writes to the folder: [bold]attributions.csv[/bold] (one line per row, one column per input
     column; 1 is the row's strongest), [bold]columns.csv[/bold] (mean share of each column in the
     attribution, and in the foreground that the attention selected), [bold]heatmap[/bold] and
-    [bold]importance[/bold] as .png and .svg. Text columns are read together and share one entry.
+    [bold]importance[/bold] as .png and .svg. Text columns that the model joins share one entry.
     Needs pip install "tabnsm\\[plot]".""",
     examples=(
         "tabnsm explain price.safetensors new.csv --out why",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 COLUMN_KINDS = ("numeric", "category", "text", "date", "drop")
 DATE_ENCODINGS = ("calendar", "text")
 CATEGORY_ENCODINGS = ("embedding", "code")
+TEXT_COLUMNS = ("joined", "separate")
+TEXT_PRECISIONS = ("float32", "int8")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class EncoderConfig:
     text_encoder : str or TextEncoder, default="minilm"
         "minilm", a local path, the name of a sentence-transformers model that is already on
         this machine, or an object that follows :class:`~tabnsm.preprocessing.TextEncoder`.
+    text_columns : {"joined", "separate"}, default="joined"
+        Embed the text columns of a row as one string (the paper), or each column's distinct
+        values by themselves: fewer and shorter strings, and features that belong to a column.
+    text_precision : {"float32", "int8"}, default="float32"
+        Arithmetic of the text encoder's matrix products; "int8" is faster and rounds.
     text_cache : bool, default=True
         Keep text embeddings on disk, so that a string is encoded once.
     verbose : int, default=0
@@ -58,6 +65,8 @@ class EncoderConfig:
     missing_indicators: bool = True
     clip_outliers: bool = True
     text_encoder: str | TextEncoder = "minilm"
+    text_columns: str = "joined"
+    text_precision: str = "float32"
     text_cache: bool = True
     verbose: int = 0
 
@@ -65,6 +74,8 @@ class EncoderConfig:
         """Check every option that has a fixed set of values."""
         _check_choice("date_encoding", self.date_encoding, DATE_ENCODINGS)
         _check_choice("category_encoding", self.category_encoding, CATEGORY_ENCODINGS)
+        _check_choice("text_columns", self.text_columns, TEXT_COLUMNS)
+        _check_choice("text_precision", self.text_precision, TEXT_PRECISIONS)
         for option in ("missing_indicators", "clip_outliers", "text_cache"):
             _check_choice(option, getattr(self, option), (True, False))
         if not isinstance(self.column_kinds, Mapping):
@@ -91,6 +102,8 @@ class EncoderConfig:
             "missing_indicators": self.missing_indicators,
             "clip_outliers": self.clip_outliers,
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,
+            "text_columns": self.text_columns,
+            "text_precision": self.text_precision,
             "text_cache": self.text_cache,
             "verbose": self.verbose,
         }

@@ -1,11 +1,32 @@
-"""The encoded table: one float matrix, and one embedding row per distinct text."""
+"""The encoded table: one float matrix, and one row of features per distinct text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TextFeatures:
+    """Features of the distinct texts of one column, or of all text columns joined.
+
+    Parameters
+    ----------
+    values : Tensor
+        Standardised features of each distinct text, float32.
+    index : Tensor
+        Row of `values` that belongs to each row of the table, int64.
+
+    Shape
+    -----
+    values : (n_texts, d)
+    index : (N,)
+    """
+
+    values: Tensor
+    index: Tensor
 
 
 @dataclass(frozen=True)
@@ -16,29 +37,26 @@ class EncodedTable:
     ----------
     dense : Tensor
         Numbers, date parts, indicators and categories, float32.
-    text : Tensor or None
-        Standardised embedding of each distinct joined text, float32.
-    text_index : Tensor or None
-        Row of `text` that belongs to each row of the table, int64.
+    texts : tuple of TextFeatures, default=()
+        Of all text columns joined, or of each of them; empty without text.
 
     Shape
     -----
     dense : (N, D_dense)
-    text : (U, d_text)
-    text_index : (N,)
 
     Examples
     --------
-    >>> encoded = EncodedTable(torch.zeros(3, 2), torch.ones(1, 4), torch.zeros(3).long())
-    >>> encoded.n_rows, encoded.n_features
-    (3, 6)
+    >>> encoded = EncodedTable(
+    ...     torch.zeros(3, 2), (TextFeatures(torch.ones(1, 4), torch.zeros(3).long()),)
+    ... )
+    >>> encoded.n_rows, encoded.n_features, encoded.n_texts
+    (3, 6, 1)
     >>> encoded.gather(torch.tensor([0, 2])).shape
     torch.Size([2, 6])
     """
 
     dense: Tensor
-    text: Tensor | None = None
-    text_index: Tensor | None = None
+    texts: tuple[TextFeatures, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -48,7 +66,12 @@ class EncodedTable:
     @property
     def n_features(self) -> int:
         """Number of encoded features, text dimensions included."""
-        return self.dense.shape[1] + (0 if self.text is None else self.text.shape[1])
+        return self.dense.shape[1] + sum(text.values.shape[1] for text in self.texts)
+
+    @property
+    def n_texts(self) -> int:
+        """Number of distinct texts that are kept."""
+        return sum(len(text.values) for text in self.texts)
 
     def gather(self, rows: Tensor) -> Tensor:
         """Full feature rows for a batch.
@@ -64,12 +87,13 @@ class EncodedTable:
             Features of these rows, float32.
         """
         dense = self.dense[rows]  # (B, D_dense)
-        if self.text is None or self.text_index is None:
+        if not self.texts:
             return dense
-        return torch.cat([dense, self.text[self.text_index[rows]]], dim=1)  # (B, D)
+        parts = [text.values[text.index[rows]] for text in self.texts]
+        return torch.cat([dense, *parts], dim=1)  # (B, D)
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """The same table restricted to some rows; the embeddings are shared, not copied.
+        """The same table restricted to some rows; the texts' features are shared, not copied.
 
         Parameters
         ----------
@@ -81,5 +105,5 @@ class EncodedTable:
         EncodedTable
             A table of ``len(rows)`` rows.
         """
-        index = None if self.text_index is None else self.text_index[rows]
-        return EncodedTable(self.dense[rows], self.text, index)
+        texts = tuple(replace(text, index=text.index[rows]) for text in self.texts)
+        return EncodedTable(self.dense[rows], texts)

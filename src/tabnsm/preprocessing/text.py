@@ -1,10 +1,10 @@
-"""Text columns: joined per row, each distinct string embedded once by a frozen encoder."""
+"""Text columns, joined or each by itself: every distinct string is embedded once."""
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from torch import Tensor
 from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.preprocessing.column import Factor
 from tabnsm.preprocessing.config import EncoderConfig
-from tabnsm.preprocessing.text_cache import TextCache
+from tabnsm.preprocessing.encoded import TextFeatures
+from tabnsm.preprocessing.text_embedding import embed_texts
 from tabnsm.preprocessing.text_encoder import TextEncoder, load_encoder
+from tabnsm.preprocessing.text_projection import TextProjection
 
-# Strings that are looked up, encoded and stored at a time; what is done survives a crash.
-_BATCH = 1024
-_STATISTICS_ROWS = 16_384
+_TENSORS = ("center", "scale", "directions")
 
 
 def join_texts(factors: Sequence[Factor]) -> tuple[list[str], NDArray[np.int64]]:
@@ -67,7 +67,7 @@ def _values_at(values: list[str], codes: NDArray[np.int64]) -> list[str]:
 
 
 class TextBlock:
-    """The text part of a table: an encoder and the statistics of its dimensions.
+    """The text part of a table: an encoder, and what becomes of its embeddings.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ class TextBlock:
         self.encoder = encoder
         self.config = config
         self.note = ""
+        self._projections: list[TextProjection] = []
 
     @classmethod
     def create(cls, config: EncoderConfig) -> TextBlock:
@@ -96,7 +97,7 @@ class TextBlock:
         TextBlock
             Not fitted yet.
         """
-        return cls(load_encoder(config.text_encoder), config)
+        return cls(load_encoder(config.text_encoder, config.text_precision), config)
 
     @classmethod
     def from_state(
@@ -137,9 +138,29 @@ class TextBlock:
                 f"({block.encoder.fingerprint[:16]}). Pass that one as text_encoder when loading."
             )
         block.note = meta["note"]
-        block._center = tensors["center"].numpy().copy()
-        block._scale = tensors["scale"].numpy().copy()
+        prefixes = [""] if block._is_joined else [f"{k}." for k in range(len(meta["d_text"]))]
+        block._projections = [
+            # Copies, since what was read may be a view of the whole file.
+            TextProjection(
+                **{
+                    name: tensors[f"{prefix}{name}"].clone()
+                    for name in _TENSORS
+                    if f"{prefix}{name}" in tensors
+                }
+            )
+            for prefix in prefixes
+        ]
         return block
+
+    @property
+    def d_text(self) -> int | list[int]:
+        """Number of features of the joined text, or of each text column."""
+        widths = [len(projection.scale) for projection in self._projections]
+        return widths[0] if self._is_joined else widths
+
+    @property
+    def _is_joined(self) -> bool:
+        return self.config.text_columns == "joined"
 
     def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything fitted, as tensors and JSON-able facts.
@@ -149,22 +170,25 @@ class TextBlock:
         tuple of dict
             Tensors and facts.
         """
-        tensors = {
-            "center": torch.from_numpy(self._center.copy()),
-            "scale": torch.from_numpy(self._scale.copy()),
-        }
-        encoder = self.encoder
+        tensors: dict[str, Tensor] = {}
+        for k, projection in enumerate(self._projections):
+            prefix = "" if self._is_joined else f"{k}."
+            tensors |= {
+                f"{prefix}{name}": value
+                for name in _TENSORS
+                if (value := getattr(projection, name)) is not None
+            }
         return tensors, {
-            "name": encoder.name,
-            "fingerprint": encoder.fingerprint,
-            "d_text": encoder.d_text,
+            "name": self.encoder.name,
+            "fingerprint": self.encoder.fingerprint,
+            "d_text": self.d_text,
             "note": self.note,
         }
 
     def fit_transform(
         self, factors: Sequence[Factor], rows: NDArray[np.int64] | None
-    ) -> tuple[Tensor, Tensor]:
-        """Embed all rows; mean and spread come from the fit rows.
+    ) -> tuple[TextFeatures, ...]:
+        """Embed all rows; what becomes of the embeddings is learned from the fit rows.
 
         Parameters
         ----------
@@ -175,21 +199,25 @@ class TextBlock:
 
         Returns
         -------
-        tuple of Tensor
-            One standardised embedding per distinct string, and the index of each row's.
-
-        Shape
-        -----
-        (n_texts, d_text), (n_rows,)
+        tuple of TextFeatures
+            Of the joined text, or of each text column.
         """
-        texts, index = join_texts(factors)
-        self._report_truncated(texts)
-        embeddings = self._embed(texts)
-        counts = np.bincount(index if rows is None else index[rows], minlength=len(texts))
-        self._center, self._scale = _weighted_statistics(embeddings, counts)
-        return self._standardize(embeddings), torch.from_numpy(index)
+        texts, indices = self._distinct(factors)
+        self._report_truncated(list(dict.fromkeys(itertools.chain(*texts))))
+        embeddings = self._embed_all(texts)
+        counts = [
+            torch.from_numpy(np.bincount(index if rows is None else index[rows], minlength=len(e)))
+            for index, e in zip(indices, embeddings, strict=True)
+        ]
+        if self._is_joined:
+            self._projections = [TextProjection.along_axes(embeddings[0], counts[0])]
+        else:
+            self._projections = TextProjection.along_directions(
+                list(zip(embeddings, counts, strict=True)), self.encoder.d_text
+            )
+        return self._features(embeddings, indices)
 
-    def transform(self, factors: Sequence[Factor]) -> tuple[Tensor, Tensor]:
+    def transform(self, factors: Sequence[Factor]) -> tuple[TextFeatures, ...]:
         """Embed new rows.
 
         Parameters
@@ -199,15 +227,27 @@ class TextBlock:
 
         Returns
         -------
-        tuple of Tensor
-            One standardised embedding per distinct string, and the index of each row's.
-
-        Shape
-        -----
-        (n_texts, d_text), (n_rows,)
+        tuple of TextFeatures
+            Of the joined text, or of each text column.
         """
-        texts, index = join_texts(factors)
-        return self._standardize(self._embed(texts)), torch.from_numpy(index)
+        texts, indices = self._distinct(factors)
+        return self._features(self._embed_all(texts), indices)
+
+    def _distinct(
+        self, factors: Sequence[Factor]
+    ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
+        """Distinct strings, and each row's, of the joined text or of each column."""
+        groups = [factors] if self._is_joined else [[factor] for factor in factors]
+        texts, indices = zip(*(join_texts(group) for group in groups), strict=True)
+        return list(texts), list(indices)
+
+    def _features(
+        self, embeddings: list[Tensor], indices: list[NDArray[np.int64]]
+    ) -> tuple[TextFeatures, ...]:
+        return tuple(
+            TextFeatures(project(values), torch.from_numpy(index))
+            for project, values, index in zip(self._projections, embeddings, indices, strict=True)
+        )
 
     def _report_truncated(self, texts: list[str]) -> None:
         n_truncated = self.encoder.count_truncated(texts)
@@ -222,65 +262,14 @@ class TextBlock:
             stacklevel=5,
         )
 
+    def _embed_all(self, texts: list[list[str]]) -> list[Tensor]:
+        """One tensor per list of strings; a string that several lists hold is embedded once."""
+        if len(texts) == 1:
+            return [torch.from_numpy(self._embed(texts[0]))]
+        place_of = {text: k for k, text in enumerate(dict.fromkeys(itertools.chain(*texts)))}
+        embeddings = torch.from_numpy(self._embed(list(place_of)))
+        return [embeddings[[place_of[text] for text in part]] for part in texts]
+
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """One row per string; alike lengths go together, so that little of a batch is padding."""
-        embeddings = np.empty((len(texts), self.encoder.d_text), dtype=np.float32)
-        order = np.argsort([len(text) for text in texts], kind="stable")
-        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-        with self._open_cache() as cache:
-            for batch in _progress(batches, self.config.verbose):
-                embeddings[batch] = self._embed_batch([texts[k] for k in batch], cache)
-        return embeddings
-
-    def _embed_batch(self, texts: list[str], cache: TextCache | None) -> NDArray[np.float32]:
-        out = np.empty((len(texts), self.encoder.d_text), dtype=np.float32)
-        found = np.zeros(len(texts), dtype=bool) if cache is None else cache.get(texts, out)
-        todo = np.flatnonzero(~found)
-        if len(todo):
-            new = [texts[position] for position in todo]
-            out[todo] = self.encoder.encode(new)
-            if cache is not None:
-                cache.put(new, out[todo])
-        return out
-
-    def _open_cache(self) -> contextlib.AbstractContextManager[TextCache | None]:
-        if not self.config.text_cache:
-            return contextlib.nullcontext()
-        return TextCache(self.encoder.fingerprint, self.encoder.d_text)
-
-    def _standardize(self, embeddings: NDArray[np.float32]) -> Tensor:
-        for start in range(0, len(embeddings), _STATISTICS_ROWS):
-            part = embeddings[start : start + _STATISTICS_ROWS]
-            part[...] = (part - self._center) / self._scale
-        return torch.from_numpy(embeddings)
-
-
-def _weighted_statistics(
-    embeddings: NDArray[np.float32], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation over rows, a distinct string counting as often as it occurs."""
-    total = counts.sum()
-    parts = [
-        slice(start, start + _STATISTICS_ROWS)
-        for start in range(0, len(embeddings), _STATISTICS_ROWS)
-    ]
-    mean = sum(counts[part] @ embeddings[part].astype(np.float64) for part in parts) / total
-    variance = sum(counts[part] @ np.square(embeddings[part] - mean) for part in parts) / total
-    spread = np.sqrt(variance)
-    # Less than the rounding of float32 is no spread at all.
-    return mean, np.where(spread > 1e-6 * np.abs(mean), spread, 1.0)
-
-
-def _progress(batches: list[NDArray[np.int64]], verbose: int) -> Iterator[NDArray[np.int64]]:
-    if verbose < 1:
-        yield from batches
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    if console.is_terminal:
-        yield from track(batches, "Encoding text", console=console, transient=True)
-    else:
-        console.print(f"Encoding {sum(map(len, batches)):,} distinct texts", highlight=False)
-        yield from batches
+        use_cache, verbose = self.config.text_cache, self.config.verbose
+        return embed_texts(texts, self.encoder, use_cache=use_cache, verbose=verbose)

@@ -43,13 +43,15 @@ class TextEncoder(Protocol):
         """Count the strings that are longer than the encoder reads."""
 
 
-def load_encoder(encoder: str | TextEncoder) -> TextEncoder:
+def load_encoder(encoder: str | TextEncoder, precision: str = "float32") -> TextEncoder:
     """The encoder that an option asks for.
 
     Parameters
     ----------
     encoder : str or TextEncoder
         "minilm", a local path, the name of a model on this machine, or an encoder.
+    precision : {"float32", "int8"}, default="float32"
+        Arithmetic of a model; an encoder that is given has its own.
 
     Returns
     -------
@@ -59,8 +61,14 @@ def load_encoder(encoder: str | TextEncoder) -> TextEncoder:
     if isinstance(encoder, str):
         from tabnsm.preprocessing.sentence import SentenceEncoder
 
-        return SentenceEncoder.load(encoder)
+        return SentenceEncoder.load(encoder, precision)
     if isinstance(encoder, TextEncoder):
+        own = getattr(encoder, "precision", "float32")
+        if precision != own:
+            raise InvalidOptionError(
+                f"text_precision must be {own!r}, that of the text encoder {encoder.name!r}, got "
+                f"{precision!r}. Name a model as text_encoder, such as 'minilm', to choose."
+            )
         return encoder
     raise InvalidOptionError(
         "text_encoder must be a string or have name, fingerprint, d_text, encode and "

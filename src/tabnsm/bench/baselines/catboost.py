@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,10 +33,7 @@ class CatBoost:
 
         self.library = catboost
         defaults: dict[str, Any] = {"iterations": ROUNDS, "patience": PATIENCE}
-        defaults |= dict.fromkeys(
-            ("learning_rate", "depth", "l2_leaf_reg", "random_strength", "bagging_temperature"),
-            None,
-        )
+        defaults |= dict.fromkeys(_OWN_CHOICE, None)
         self.options = take_options("CatBoost", defaults, given)
 
     def fit(
@@ -42,40 +41,39 @@ class CatBoost:
     ) -> dict[str, Any]:
         """Fit; see `Method.fit`."""
         self.columns = Columns(data.category_sizes)
-        curve = Curve()
-
-        class Watch:
-            def after_iteration(self, info: Any) -> bool:
-                curve.add(info.metrics["validation"]["RMSE"][-1])
-                return time_limit is None or curve.elapsed < time_limit
-
         chosen = {name: value for name, value in self.options.items() if value is not None}
-        self.model = self.library.CatBoostRegressor(
-            **{name: value for name, value in chosen.items() if name != "patience"},
-            random_seed=seed,
-            thread_count=n_threads,
-            allow_writing_files=False,
-            verbose=False,
-            eval_metric="RMSE",
-        )
         validation = self.library.Pool(
             self._table(data.validation.x), data.validation.y, cat_features=self.columns.categories
         )
-        self.model.fit(
-            self._table(data.train.x),
-            data.train.y,
-            cat_features=self.columns.categories,
-            eval_set=validation,
-            use_best_model=True,
-            early_stopping_rounds=self.options["patience"],
-            callbacks=[Watch()],
-        )
+        with tempfile.TemporaryDirectory(prefix="catboost") as folder:
+            self.model = self.library.CatBoostRegressor(
+                **{name: value for name, value in chosen.items() if name != "patience"},
+                random_seed=seed,
+                thread_count=n_threads,
+                train_dir=folder,
+                verbose=False,
+                eval_metric="RMSE",
+            )
+            started = Curve()
+            self.model.fit(
+                self._table(data.train.x),
+                data.train.y,
+                cat_features=self.columns.categories,
+                eval_set=validation,
+                use_best_model=True,
+                early_stopping_rounds=self.options["patience"],
+                # It copies all earlier scores at each call, so that it is not there for nothing.
+                callbacks=None if time_limit is None else [_StopAfter(started, time_limit)],
+            )
+            seconds = _seconds_of_rounds(Path(folder))
+        errors = self.model.get_evals_result()["validation"]["RMSE"]
+        curve = Curve([float(e) for e in errors[: len(seconds)]], seconds[: len(errors)])
         rate = self.model.get_all_params()["learning_rate"]
         return describe(
             "catboost",
             self.options | {"learning_rate": round(float(rate), 6)},
             best_iteration=int(self.model.get_best_iteration()),
-            iterations=len(curve.seconds),
+            iterations=len(errors),
             history=curve.to_dict(),
         )
 
@@ -90,3 +88,21 @@ class CatBoost:
 
         table = pd.DataFrame(x)
         return table.astype(dict.fromkeys(self.columns.categories, np.int64))
+
+
+class _StopAfter:
+    """Ends the fit when the seconds are over."""
+
+    def __init__(self, curve: Curve, seconds: float) -> None:
+        self.curve = curve
+        self.seconds = seconds
+
+    def after_iteration(self, _info: Any) -> bool:
+        return self.curve.elapsed < self.seconds
+
+
+def _seconds_of_rounds(folder: Path) -> list[float]:
+    """Seconds from the start to the end of each round, from what the library wrote."""
+    lines = (folder / "time_left.tsv").read_text(encoding="utf-8").splitlines()
+    passed = lines[0].split("\t").index("Passed")
+    return [float(line.split("\t")[passed]) / 1000 for line in lines[1:]]

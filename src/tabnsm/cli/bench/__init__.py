@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-
 import typer
 
-from tabnsm.cli.bench import datasets, figures, run, statistics, studies
+from tabnsm.cli.bench import baselines, datasets, figures, run, statistics, studies
 from tabnsm.cli.teaching import help_text
 
 app = typer.Typer(
@@ -26,7 +23,5 @@ app = typer.Typer(
     ),
 )
 
-for _commands in (datasets, run, statistics, figures, studies):
+for _commands in (datasets, baselines, run, statistics, figures, studies):
     _commands.register(app)
-if importlib.util.find_spec("tabnsm.cli.bench.baselines") is not None:
-    importlib.import_module("tabnsm.cli.bench.baselines").register(app)

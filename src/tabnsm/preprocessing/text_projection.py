@@ -1,0 +1,207 @@
+"""From embeddings of texts to standardised features, fitted on the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Term = Callable[[Tensor, Tensor], Tensor]
+
+# Directions of a column are kept until they hold this share of its variance over the rows.
+# What is left is mostly noise, which standardising would blow up to the size of the rest.
+KEPT_VARIANCE = 0.99
+# Less than the rounding of float32 is no spread at all.
+_ROUNDING = 1e-6
+_ROWS = 256
+_STATISTICS_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class TextProjection:
+    """Standardised features of embeddings, all of them or along some directions.
+
+    Parameters
+    ----------
+    center : Tensor
+        Mean over the training rows, float64.
+    scale : Tensor
+        Standard deviation of each feature over the training rows, float64.
+    directions : Tensor or None, default=None
+        Orthonormal directions, one column per feature, float64; None for the axes themselves.
+
+    Shape
+    -----
+    center : (d_text,)
+    scale : (d,)
+    directions : (d_text, d)
+    """
+
+    center: Tensor
+    scale: Tensor
+    directions: Tensor | None = None
+
+    @classmethod
+    def along_axes(cls, embeddings: Tensor, counts: Tensor) -> TextProjection:
+        """Standardise each dimension of the embeddings.
+
+        Parameters
+        ----------
+        embeddings : Tensor
+            One row per distinct text, float32.
+        counts : Tensor
+            Training rows with each text.
+
+        Returns
+        -------
+        TextProjection
+            As many features as dimensions.
+
+        Shape
+        -----
+        embeddings : (n_texts, d_text)
+        counts : (n_texts,)
+        """
+        weight = counts.double() / counts.sum()
+        center = _sum_of_parts(embeddings, weight, lambda part, share: share @ part)
+        variance = _sum_of_parts(
+            embeddings, weight, lambda part, share: share @ (part - center).square_()
+        )
+        spread = variance.sqrt()
+        return cls(center, torch.where(spread > _ROUNDING * center.abs(), spread, 1.0))
+
+    @classmethod
+    def along_directions(
+        cls, columns: Sequence[tuple[Tensor, Tensor]], n_features: int
+    ) -> list[TextProjection]:
+        """Find the principal directions of each of several columns.
+
+        Every column gets what it needs for `KEPT_VARIANCE`, or an even share of what the
+        others leave of `n_features`. The target plays no part.
+
+        Parameters
+        ----------
+        columns : sequence of tuple of Tensor
+            Embeddings of a column's distinct texts, and the training rows with each.
+        n_features : int
+            Features of all columns together, unless there are more columns.
+
+        Returns
+        -------
+        list of TextProjection
+            One per column, each with a feature at least.
+        """
+        spectra = [_spectrum(embeddings, counts) for embeddings, counts in columns]
+        widths = share_out([spectrum.n_needed for spectrum in spectra], n_features)
+        return [
+            cls(
+                spectrum.center,
+                spectrum.spread[:width].contiguous(),
+                spectrum.directions[:, :width].contiguous(),
+            )
+            for spectrum, width in zip(spectra, widths, strict=True)
+        ]
+
+    def __call__(self, embeddings: Tensor) -> Tensor:
+        """Features of texts; overwrites the embeddings where there are no directions.
+
+        Parameters
+        ----------
+        embeddings : Tensor
+            One row per text, float32.
+
+        Returns
+        -------
+        Tensor
+            Features, float32; a row's bits do not depend on the others.
+
+        Shape
+        -----
+        embeddings : (n_texts, d_text)
+        result : (n_texts, d)
+        """
+        if self.directions is None:
+            for part in torch.split(embeddings, _STATISTICS_ROWS):
+                part.copy_((part - self.center) / self.scale)
+            return embeddings
+        features = torch.empty(len(embeddings), len(self.scale))
+        # Products of one fixed shape: a smaller one may add in another order.
+        tile = torch.zeros(_ROWS, len(self.center), dtype=torch.float64)
+        for part, out in zip(
+            torch.split(embeddings, _ROWS), torch.split(features, _ROWS), strict=True
+        ):
+            tile[: len(part)] = part - self.center
+            out.copy_(((tile @ self.directions) / self.scale)[: len(part)])
+        return features
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """Principal directions of a column, the widest first."""
+
+    center: Tensor
+    directions: Tensor
+    spread: Tensor
+    n_needed: int
+
+
+def _spectrum(embeddings: Tensor, counts: Tensor) -> _Spectrum:
+    weight = counts.double() / counts.sum()
+    center = _sum_of_parts(embeddings, weight, lambda part, share: share @ part)
+    power = _sum_of_parts(embeddings, weight, lambda part, share: share @ part.square().sum(1))
+    covariance = _sum_of_parts(
+        embeddings,
+        weight,
+        lambda part, share: (part - center).T @ ((part - center) * share[:, None]),
+    )
+    values, vectors = torch.linalg.eigh(covariance)
+    values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
+    # The sign of a direction is free: the largest entry is made positive.
+    peak = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+    vectors = vectors * peak.sign()
+    real = values > _ROUNDING**2 * power
+    share = torch.cumsum(torch.where(real, values, 0.0), 0)
+    n_needed = int((share < KEPT_VARIANCE * share[-1]).sum()) + 1
+    return _Spectrum(center, vectors, torch.where(real, values.sqrt(), 1.0), n_needed)
+
+
+def _sum_of_parts(embeddings: Tensor, weight: Tensor, term: Term) -> Tensor:
+    """Sum over texts in float64, a few at a time, so that memory stays small."""
+    parts = zip(
+        torch.split(embeddings, _STATISTICS_ROWS),
+        torch.split(weight, _STATISTICS_ROWS),
+        strict=True,
+    )
+    return torch.stack([term(part.double(), share) for part, share in parts]).sum(0)
+
+
+def share_out(needs: Sequence[int], total: int) -> list[int]:
+    """Give each what it needs, or an even share of what the others leave.
+
+    Parameters
+    ----------
+    needs : sequence of int
+        What each could use.
+    total : int
+        What there is.
+
+    Returns
+    -------
+    list of int
+        What each gets, 1 at least.
+
+    Examples
+    --------
+    >>> share_out([3, 200, 500], 384)
+    [3, 190, 191]
+    >>> share_out([3, 20], 384)
+    [3, 20]
+    """
+    given = [0] * len(needs)
+    left = total
+    for n_before, place in enumerate(sorted(range(len(needs)), key=lambda k: needs[k])):
+        given[place] = max(1, min(needs[place], left // (len(needs) - n_before)))
+        left -= given[place]
+    return given

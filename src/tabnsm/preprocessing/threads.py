@@ -1,0 +1,65 @@
+"""Work shared out to threads in which torch itself uses one thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Results of a function on many items, in order, from as many threads as torch may use.
+
+    In each of them torch runs on one thread. Whole items side by side need no waiting within
+    an operation, and their bits do not depend on the number of threads. The number that the
+    caller and other threads see stays as it is.
+
+    Parameters
+    ----------
+    function : callable
+        Takes an item; spends its time in torch.
+    items : sequence
+        What to do.
+
+    Returns
+    -------
+    list
+        One result per item.
+
+    Examples
+    --------
+    >>> map_in_threads(torch.sqrt, [torch.tensor(4.0), torch.tensor(9.0)])
+    [tensor(2.), tensor(3.)]
+    """
+    n_threads = torch.get_num_threads()
+    if n_threads == 1 or not items:
+        return [function(item) for item in items]
+    n_workers = min(n_threads, len(items))
+    all_set, restored = threading.Barrier(n_workers + 1), threading.Event()
+
+    def use_one_thread() -> None:
+        torch.set_num_threads(1)
+        # A thread takes the number over at its first look, which must come before it changes.
+        torch.get_num_threads()
+        all_set.wait()
+        restored.wait()
+
+    pool = ThreadPoolExecutor(n_workers, "tabnsm", initializer=use_one_thread)
+    try:
+        futures = [pool.submit(function, item) for item in items]
+        all_set.wait()
+        # What a thread sets is also what threads that start later begin with.
+        torch.set_num_threads(n_threads)
+        restored.set()
+        return [future.result() for future in futures]
+    finally:
+        # After an interrupt, no thread may be left waiting for the others.
+        all_set.abort()
+        restored.set()
+        pool.shutdown(cancel_futures=True)
