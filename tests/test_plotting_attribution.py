@@ -62,7 +62,7 @@ def test_the_rest_shares_one_place(tmp_path: Path) -> None:
 def test_a_long_tail_is_cut_off_and_says_so(tmp_path: Path) -> None:
     names = [f"column {k}" for k in range(100)]
     plot_importance(names, np.full(100, 0.01), 5, tmp_path / "b", top=10)
-    assert "90 (cut off)" in texts(tmp_path / "b.svg")
+    assert "90.0 (cut off)" in texts(tmp_path / "b.svg")
     plot_importance(names[:3], np.array([0.5, 0.3, 0.2]), 5, tmp_path / "b", top=2)
     assert "cut off" not in texts(tmp_path / "b.svg")
 

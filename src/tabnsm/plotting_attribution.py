@@ -83,7 +83,7 @@ def plot_heatmap(
     axis.set_xticks(range(n_shown), labels, rotation=0 if is_short else 90, fontsize=8)
     ticks = np.unique(np.linspace(0, n_rows - 1, min(n_rows, 7)).round().astype(int))
     ordered = predictions[by_prediction]
-    axis.set_yticks(ticks, [f"{ordered[k]:.4g}" for k in ticks], fontsize=8)
+    axis.set_yticks(ticks, [plain_number(ordered[k]) for k in ticks], fontsize=8)
     axis.set_ylabel(f"{_count(n_rows, 'row')} by prediction (values at the ticks)")
     axis.set_title("Attribution of each column, row by row", fontsize=11)
     figure.colorbar(
@@ -137,7 +137,8 @@ def plot_importance(
     limit = 1.15 * max(shares[: len(shown)])
     is_cut = shares[-1] > 1.5 * limit
     drawn = [min(share, limit) if is_cut else share for share in shares]
-    texts = [f"{share:.3g}" for share in shares]
+    digits = 2 if max(shares) < 10 else 1
+    texts = [f"{share:.{digits}f}" for share in shares]
     bars = axis.barh(range(len(shares)), drawn, color=colours, height=0.75)
     if is_cut:
         where: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": "white"}
@@ -151,6 +152,17 @@ def plot_importance(
     axis.set_xlabel("share of the attribution, %")
     axis.set_title(f"Columns by attribution, mean of {_count(n_rows, 'row')}", fontsize=11)
     return _save(figure, stem)
+
+
+def plain_number(value: float) -> str:
+    """Four digits at most, thousands with commas, no exponent where it can be helped.
+
+    Examples
+    --------
+    >>> [plain_number(value) for value in (732_234.5, 0.25, 12.3456, 3e-9)]
+    ['732,234', '0.25', '12.35', '3e-09']
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _top_columns(importance: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:

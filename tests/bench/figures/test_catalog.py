@@ -59,6 +59,14 @@ def test_no_results_say_what_to_run(name: str, tmp_path: Path) -> None:
         FIGURES[name].draw(data)
 
 
+@pytest.mark.parametrize("name", ["attention", "rise", "temperature", "sparse", "features"])
+def test_a_lone_reference_is_no_study(name: str) -> None:
+    """Two methods on one dataset are rows of many studies, and not what one would look at."""
+    results = main_results(["tabnsm-default", "catboost"], ["cpu_small"])
+    with pytest.raises(InvalidDataError, match=f"tabnsm bench study {name}"):
+        FIGURES[name].draw(FigureData(results))
+
+
 def test_every_study_has_a_figure() -> None:
     assert set(STUDIES) - set(FIGURES) == {"tradeoff"}  # that is the figure "bubbles"
     with pytest.raises(InvalidOptionError, match=r"must be one of architecture, .* got 'los'"):

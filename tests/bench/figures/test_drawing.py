@@ -35,6 +35,13 @@ def test_names_of_bubbles_do_not_cover_each_other(seed: int) -> None:
     assert not overlaps(figure, {bubble.name for bubble in bubbles} - set(FAMILIES))
 
 
+def test_ticks_are_plain_numbers() -> None:
+    bubbles = [Bubble(str(k), "Other", 1.0 + k, 10.0**k / 100, 100.0) for k in range(6)]
+    shown = texts(draw_bubbles(bubbles, "title"))
+    assert {"0.01", "1", "1,000", "5"} <= set(shown)
+    assert not any("mathdefault" in text for text in shown)
+
+
 def test_methods_in_one_place_are_drawn() -> None:
     draw_bubbles([Bubble("a", "Other", 1.0, 5.0, 9.0)] * 2, "t").draw_without_rendering()
 

@@ -15,6 +15,7 @@ from tabnsm.bench.figures.style import (
     family_legend,
     family_style,
     new_figure,
+    plain_log_ticks,
     quiet_axes,
 )
 
@@ -118,9 +119,11 @@ def _set_limits(axis: Any, bubbles: Sequence[Bubble]) -> None:
     axis.set_xscale("log")
     room = max(1.6, (max(seconds) / min(seconds)) ** 0.12)
     axis.set_xlim(min(seconds) / room, max(seconds) * room)
+    plain_log_ticks(axis.xaxis)
     if max(errors) > 3 * min(errors):
         axis.set_yscale("log")
         axis.set_ylim(min(errors) / 1.3, max(errors) * 1.3)
+        plain_log_ticks(axis.yaxis)
     else:
         gap = max(0.12 * (max(errors) - min(errors)), 0.02)
         axis.set_ylim(min(errors) - gap, max(errors) + gap)

@@ -51,7 +51,8 @@ def draw_fractions(
             axis.fill_between(
                 shares, means - spread, means + spread, color=colour, alpha=0.18, linewidth=0
             )
-        axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        ticks = sorted({value for values in by_method.values() for value in values})
+        axis.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
         axis.set(xlabel=share, ylabel=unit)
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis)

@@ -97,7 +97,9 @@ def training_curves(data: FigureData) -> Figure:
             curves[dataset_label(spec)][display_name(spec.method)].append(curve)
     if not curves:
         raise InvalidDataError(_NO_RUNS.format(" that recorded their validation error"))
-    return draw_training_curves(curves, "Validation error during training, a line per run")
+    return draw_training_curves(
+        curves, "Validation error during training, the median run of each method"
+    )
 
 
 _COSTS = ("fit_seconds", "predict_seconds", "peak_memory_mb")

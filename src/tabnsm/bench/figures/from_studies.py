@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sized
 from typing import TYPE_CHECKING, Any
 
 from tabnsm.bench.figures.ablation import draw_ablation
@@ -39,20 +40,29 @@ def ablation(name: str, data: FigureData) -> Figure:
     measure = study.measures[0]
     reference = next(row.label for row in study.rows(data.preset) if row.is_reference)
     scores = _by_variant(_rows(name, data), measure.key)
+    _need_two(name, scores.values())
     return draw_ablation(scores, reference, _title(name, data), measure.header)
 
 
 def spread(name: str, data: FigureData) -> Figure:
     """Boxes of a study over seeds."""
     measure = find_study(name).measures[0]
-    scores = _by_variant(_rows(name, data), measure.key)
-    return draw_spread(scores, _title(name, data), measure.header)
+    scores = {
+        dataset: {display_name(variant): runs for variant, runs in by_variant.items()}
+        for dataset, by_variant in _by_variant(_rows(name, data), measure.key).items()
+    }
+    # Of the study over seeds there may be any number of runs, which the boxes say.
+    title = f"Spread over seeds (preset {data.preset})" if name == "seeds" else _title(name, data)
+    if name != "seeds":
+        _need_two(name, scores.values())
+    return draw_spread(scores, title, measure.header)
 
 
 def sensitivity(name: str, data: FigureData) -> Figure:
     """Curves of a study over one number."""
     option, label, is_log = _AXES[name]
     curves = _curves(_rows(name, data), find_study(name).measures[0].key)
+    _need_two(name, curves.values())
     own = preset_options(data.preset)[option]
     return draw_sensitivity(curves, label, own, _title(name, data), is_log)
 
@@ -66,6 +76,7 @@ def sparse_parameters(data: FigureData) -> Figure:
         for group in dict.fromkeys(row["group"] for row in rows)
     }
     drawn = {group: curves for group, curves in groups.items() if curves}
+    _need_two("sparse", [curve for curves in drawn.values() for curve in curves.values()])
     return draw_sparse_parameters(drawn, preset_options(data.preset), _title("sparse", data))
 
 
@@ -76,6 +87,7 @@ def fractions(name: str, data: FigureData) -> Figure:
     for row in _rows(name, data):
         if runs := _runs(row, measure.key):
             scores[row["dataset"]][display_name(row["group"])][row["value"]] = runs
+    _need_two(name, [curve for by_method in scores.values() for curve in by_method.values()])
     return draw_fractions(scores, _SHARES[name], _title(name, data), measure.header)
 
 
@@ -147,6 +159,15 @@ def _rows(name: str, data: FigureData) -> Rows:
         name, data.results, data.preset, data_dir=data.data_dir, encoding=data.encoding
     )
     return table.rows
+
+
+def _need_two(name: str, curves: Iterable[Sized]) -> None:
+    """Complain of a study that has nothing but its reference, which other runs share."""
+    if all(len(curve) < 2 for curve in curves):
+        raise InvalidDataError(
+            f"The study {name!r} needs runs of at least 2 variants on one dataset. "
+            f"Make them with: tabnsm bench study {name}"
+        )
 
 
 def _runs(row: dict[str, Any], key: str) -> list[float]:

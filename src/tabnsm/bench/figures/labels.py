@@ -19,6 +19,7 @@ _DIRECTIONS = (
     (0.0, 1.0, "center"),
     (0.0, -1.0, "center"),
 )
+_MARKER_COST = 0.3  # of covering a marker, against covering a name
 _DISTANCES = (3.0, 8.0, 14.0, 22.0, 32.0, 44.0, 60.0)
 Box = tuple[float, float, float, float]
 
@@ -52,10 +53,14 @@ def place_labels(
     figure.set_layout_engine("none")  # names must not move what they were placed around
     pixels = figure.dpi / 72
     spots = axis.transData.transform([(x, y) for x, y, _ in points])
-    # A name may cover no point and no other name.
+    # A name may cover no point and no other name, and had better not cover a marker.
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
+    reach = [radius * pixels for radius in radii]
+    markers: list[Box] = [
+        (x - r, y - r, x + r, y + r) for (x, y), r in zip(spots, reach, strict=True)
+    ]
     frame: Box = tuple(axis.get_window_extent().extents)
-    for (x, y, name), spot, radius in zip(points, spots, radii, strict=True):
+    for own, ((x, y, name), spot, radius) in enumerate(zip(points, spots, radii, strict=True)):
         width = TextPath((0, 0), name, size=fontsize).get_extents().width
         size = ((width + 2) * pixels, 1.3 * fontsize * pixels)
         places = [
@@ -68,7 +73,10 @@ def place_labels(
             for dx, dy, side, _ in places
         ]
         costs = [
-            sum(_overlap(box, other) for other in taken) + _outside(box, frame) for box in boxes
+            sum(_overlap(box, other) for other in taken)
+            + _MARKER_COST * sum(_overlap(box, other) for other in markers)
+            + _outside(box, frame)
+            for box in boxes
         ]
         best = costs.index(min(costs))
         dx, dy, side, far = places[best]
@@ -83,7 +91,7 @@ def place_labels(
             fontsize=fontsize,
             path_effects=[withStroke(linewidth=2, foreground="white")],
             arrowprops={"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0}
-            if far > _DISTANCES[1]
+            if far > _DISTANCES[1] or _nearest(boxes[best], spots) != own
             else None,
         )
 
@@ -98,6 +106,15 @@ def _overlap(one: Box, other: Box) -> float:
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return width * height if width > 0 and height > 0 else 0.0
+
+
+def _nearest(box: Box, spots: Sequence[Any]) -> int:
+    """The point that a reader would take a name for."""
+    gaps = [
+        max(box[0] - x, 0.0, x - box[2]) ** 2 + max(box[1] - y, 0.0, y - box[3]) ** 2
+        for x, y in spots
+    ]
+    return gaps.index(min(gaps))
 
 
 def _outside(box: Box, frame: Box) -> float:

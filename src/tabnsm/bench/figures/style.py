@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabnsm.container import atomic_write
 from tabnsm.errors import MissingExtraError
+from tabnsm.plotting_attribution import plain_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +21,7 @@ GREY, PALE = "#767676", "#D9D9D9"
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK, YELLOW)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 150
+_ALL_STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
 _PAGE = 14.0  # inches; wider figures are read in pieces
 
 # Colour, marker and hatch of the paper's families: each alone tells them apart.
@@ -100,6 +102,20 @@ def quiet_axes(axis: Any, grid: str | None = "y") -> None:
     axis.set_axisbelow(True)
     if grid is not None:
         axis.grid(axis=grid, color=PALE, linewidth=0.6)
+
+
+def plain_log_ticks(axis: Any) -> None:
+    """Ticks of a logarithmic axis as plain numbers: 0.01, 1, 1,000 and not powers of ten.
+
+    An axis that spans less than a decade has ticks between the powers, too.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    steps = (1.0,) if high / low > 100 else (1.0, 2.0, 5.0) if high / low > 10 else _ALL_STEPS
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def family_legend(target: Any, families: Iterable[str], **options: Any) -> None:

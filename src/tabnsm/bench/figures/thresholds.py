@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tabnsm.bench.figures.style import CYCLE, MARKERS, PALE, new_figure, quiet_axes
+from tabnsm.bench.figures.style import (
+    CYCLE,
+    MARKERS,
+    PALE,
+    new_figure,
+    plain_log_ticks,
+    quiet_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,9 +71,9 @@ def draw_thresholds(tables: list[TimedTable], title: str) -> Figure:
     top = max(reached) * (4 if None in everything else 1)
     axis.set_ylim(0.5 * min(reached), 2 * top)
     _mark_unreached(axis, tables, methods, top)
-    axis.xaxis.set_major_formatter("{x:,.0f}")
-    axis.xaxis.set_minor_formatter("")
     axis.set_xlim(tables[0].n_rows / 1.5, tables[-1].n_rows * 1.5)
+    plain_log_ticks(axis.xaxis)
+    plain_log_ticks(axis.yaxis)
     _name_tables(axis, tables)
     axis.set(xlabel="rows", ylabel="seconds of training to the level")
     axis.legend(frameon=False, fontsize=9)

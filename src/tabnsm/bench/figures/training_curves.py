@@ -1,4 +1,4 @@
-"""Validation error over training time, a panel per dataset and a line per run."""
+"""Validation error over training time, a panel per dataset and a line per method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabnsm.bench.figures.style import BLACK, CYCLE, MARKERS, panels, quiet_axes
+from tabnsm.bench.figures.style import (
+    BLACK,
+    CYCLE,
+    MARKERS,
+    panels,
+    plain_log_ticks,
+    quiet_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +25,8 @@ _LINES = ("-", "--", ":")  # for more methods than colours
 
 def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], title: str) -> Figure:
     """Draw the best validation RMSE so far over seconds of training.
+
+    Of several runs of a method the one with the median result is drawn.
 
     Parameters
     ----------
@@ -36,31 +45,27 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
         ends = []
         for name, runs in by_method.items():
             place = methods.index(name)
-            for number, curve in enumerate(runs):
-                seconds, errors = np.array(curve).T
-                best = np.minimum.accumulate(errors)
-                ends.append(best)
-                axis.plot(
-                    seconds,
-                    best,
-                    color=CYCLE[place % len(CYCLE)],
-                    linestyle=_LINES[place // len(CYCLE) % len(_LINES)],
-                    linewidth=1.2,
-                    label=None if number else name,
-                )
-                axis.plot(
-                    seconds[-1],
-                    best[-1],
-                    marker=MARKERS[place % len(MARKERS)],
-                    color=CYCLE[place % len(CYCLE)],
-                    markeredgecolor=BLACK,
-                    markeredgewidth=0.5,
-                )
+            seconds, errors = np.array(median_run(runs)).T
+            best = np.minimum.accumulate(errors)
+            ends.append(best)
+            axis.plot(
+                seconds,
+                best,
+                color=CYCLE[place % len(CYCLE)],
+                linestyle=_LINES[place // len(CYCLE) % len(_LINES)],
+                linewidth=1.4,
+                marker=MARKERS[place % len(MARKERS)],
+                markevery=[len(best) - 1],
+                markeredgecolor=BLACK,
+                markeredgewidth=0.5,
+                label=name,
+            )
         # The first steps of boosting are far above all that matters.
         low = min(float(best[-1]) for best in ends)
         high = max(float(np.quantile(best, 0.9)) for best in ends)
         axis.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low) or None)
         axis.set_xscale("log")
+        plain_log_ticks(axis.xaxis)
         axis.set(xlabel="seconds of training", ylabel="best validation RMSE so far")
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis, "both")
@@ -76,3 +81,15 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
     )
     figure.suptitle(title, fontsize=10)
     return figure
+
+
+def median_run(runs: Sequence[Curve]) -> Curve:
+    """The run whose best error is the median, of an even number the better one.
+
+    Examples
+    --------
+    >>> median_run([[(1, 5.0)], [(1, 3.0)], [(1, 4.0), (2, 9.0)]])
+    [(1, 4.0), (2, 9.0)]
+    """
+    by_result = sorted(runs, key=lambda run: min(error for _, error in run))
+    return by_result[(len(by_result) - 1) // 2]
