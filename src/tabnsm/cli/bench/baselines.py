@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tabnsm.cli.bench.arguments import AsJson, table_console
 from tabnsm.cli.teaching import help_text
 
 BASELINES_HELP = help_text(
@@ -42,7 +43,7 @@ def register(app: typer.Typer) -> None:
 
 
 def baselines(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the baselines."""
     from tabnsm.bench.baselines.catalog import BASELINES
@@ -107,11 +108,14 @@ def _make(name: str) -> None:
 
 
 def _print_baselines(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table("method", "name", "family", "provider", "state", box=None)
+    # Names are there to be copied: they are folded and not cut.
+    for column in table.columns:
+        column.overflow = "fold"
+    table.columns[0].no_wrap = True
     for row in rows:
         # The provider says by its column that it is missing.
         why = row["remedy"] if row["provider"] else row["reason"]
@@ -119,7 +123,7 @@ def _print_baselines(rows: list[dict[str, Any]]) -> None:
         cells = (row["key"], row["name"], row["family"], row["provider"] or "-", said)
         table.add_row(*(Text(cell) for cell in cells))
     ready = sum(row["state"] == "ready" for row in rows)
-    console = Console(highlight=False)
+    console = table_console()
     console.print(table)
     console.print(f"{ready} of {len(rows)} are ready.")
     if any(not row["provider"] for row in rows):
@@ -132,7 +136,6 @@ def _print_baselines(rows: list[dict[str, Any]]) -> None:
 
 
 def _print_environments() -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -145,4 +148,4 @@ def _print_environments() -> None:
         there = find_environment(name)
         state = "not made" if there is None else f"ready in {there.folder}"
         table.add_row(*(Text(cell) for cell in (name, ", ".join(users), state)))
-    Console(highlight=False).print(table)
+    table_console().print(table)

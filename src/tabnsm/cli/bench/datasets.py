@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabnsm.cli.bench.arguments import DATA_DIR, DataDir, table_console
 from tabnsm.cli.teaching import help_text
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ DOWNLOAD_HELP = help_text(
     right. SC is not public: its keeper, NACC, hands it out on request.""",
     examples=("tabnsm bench download CP AQ --data-dir data",),
 )
-DataDir = Annotated[
-    Path, typer.Option("--data-dir", "-d", help="Folder of table files.", envvar="TABNSM_DATA_DIR")
-]
-DATA_DIR = Path("data")
 
 
 def register(app: typer.Typer) -> None:
@@ -108,11 +105,13 @@ def _facts(known: Descriptor, data_dir: Path) -> dict[str, Any]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table("dataset", "paper", "rows", "features", "target", "state", "to get it", box=None)
+    # Names and commands are there to be copied: they are folded and not cut.
+    for any_column in table.columns:
+        any_column.overflow = "fold"
     for column in (2, 3):
         table.columns[column].justify = "right"
     for row in rows:
@@ -120,4 +119,4 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         features = "" if row["features"] is None else str(row["features"])
         cells = [row["key"], row["paper"], rows_text, features, row["target"], row["state"]]
         table.add_row(*map(Text, [*cells, row["how_to_get"]]))
-    Console(highlight=False).print(table)
+    table_console().print(table)

@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from tabnsm.cli.bench.datasets import DATA_DIR, DataDir
-from tabnsm.cli.bench.statistics import (
+from tabnsm.cli.bench.arguments import (
+    DATA_DIR,
     RESULTS_DIR,
+    DataDir,
     Encoding,
-    Metric,
-    Names,
-    Ours,
     ResultsDir,
-    words,
+    table_console,
 )
+from tabnsm.cli.bench.statistics import Metric, Names, Ours, maybe_words
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 
@@ -79,7 +78,7 @@ def figures(
         encoding,
         preset,
         ours,
-        words(datasets),
+        maybe_words(datasets),
         data_dir if data_dir.is_dir() else None,
     )
     for kind in kinds:
@@ -100,7 +99,6 @@ def figures(
 
 
 def _list() -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from tabnsm.bench.figures import FIGURES
@@ -109,4 +107,4 @@ def _list() -> None:
     for kind in FIGURES.values():
         table.add_row(kind.name, kind.shows, kind.counterpart, "yes" if kind.draw_paper else "")
     table.add_row("", "attributions by row and feature", "attribution heatmap", "tabnsm explain")
-    Console(highlight=False).print(table)
+    table_console().print(table)

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tabnsm.cli.bench.arguments import (
+    RESULTS_DIR,
+    AsJson,
+    Encoding,
+    ResultsDir,
+    table_console,
+    words,
+)
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
 
@@ -40,11 +48,6 @@ TABLES_HELP = help_text(
         "tabnsm bench tables --into README.md",
     ),
 )
-RESULTS_DIR = Path("results")
-ResultsDir = Annotated[Path, typer.Option("--results", "-r", help="Folder of results.")]
-Encoding = Annotated[
-    str, typer.Option(help="Preset that encoded tables for baselines: paper or default.")
-]
 Metric = Annotated[str, typer.Option(help="Score to rank by: rmse or mae.")]
 Ours = Annotated[
     str | None, typer.Option(help="Method that the others are tested against; TabNSM's default.")
@@ -79,7 +82,7 @@ def statistics(
     datasets: Names = None,
     methods: Names = None,
     encoding: Encoding = "paper",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Rank and test."""
     from tabnsm.bench.naming import display_name
@@ -92,7 +95,7 @@ def statistics(
         found, names = analyse_paper(), {}
     else:
         table = collect_scores(load_results(results), metric, encoding)
-        table = table.select(methods=words(methods), datasets=words(datasets))
+        table = table.select(methods=maybe_words(methods), datasets=maybe_words(datasets))
         found = analyse(table, ours)
         names = {method: display_name(method) for method in table.methods}
     if as_json:
@@ -129,15 +132,15 @@ def tables(
     print(table.to_markdown() if style is Format.markdown else table.to_latex())
 
 
-def words(text: str | None) -> list[str] | None:
+def maybe_words(text: str | None) -> list[str] | None:
     """Names with commas between; None stays None.
 
     Examples
     --------
-    >>> words("CP, AQ"), words(None)
+    >>> maybe_words("CP, AQ"), maybe_words(None)
     (['CP', 'AQ'], None)
     """
-    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+    return None if text is None else words(text)
 
 
 def _refuse_with_paper(**options: object) -> None:
@@ -150,7 +153,6 @@ def _refuse_with_paper(**options: object) -> None:
 
 
 def _show(found: Statistics, names: dict[str, str]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from tabnsm.bench.tables import statistics_table
@@ -161,7 +163,7 @@ def _show(found: Statistics, names: dict[str, str]) -> None:
         table.add_column(heading, justify="right" if place else "left", no_wrap=True)
     for row in text.rows:
         table.add_row(*(cell.text for cell in row))
-    console = Console(highlight=False)
+    console = table_console()
     console.print(table)
     for note in text.notes:
         console.print(note, markup=False)

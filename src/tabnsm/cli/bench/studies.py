@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabnsm.cli.bench.datasets import DATA_DIR, DataDir
+from tabnsm.cli.bench.arguments import (
+    DATA_DIR,
+    FAILED,
+    INTERRUPTED,
+    RESULTS_DIR,
+    AsJson,
+    DataDir,
+    Encoding,
+    MaxEpochs,
+    MaxRows,
+    Processes,
+    ResultsDir,
+    Target,
+    Threads,
+    TimeLimit,
+    check_methods,
+    dataset_key,
+    numbers,
+    table_console,
+    words,
+)
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
 
@@ -36,8 +55,6 @@ STUDIES_HELP = help_text(
     "List the studies, with the number of runs on one dataset and the paper's counterpart.",
     examples=("tabnsm bench studies", "tabnsm bench studies --json"),
 )
-FAILED, INTERRUPTED = 1, 130
-LOG_WIDTH = 200
 
 
 def register(app: typer.Typer) -> None:
@@ -74,42 +91,32 @@ def study(
         typer.Option(help="Validation RMSE to reach, in study threshold; may be repeated."),
     ] = None,
     data_dir: DataDir = DATA_DIR,
-    results: Annotated[Path, typer.Option("--results", "-r", help="Folder of results.")] = Path(
-        "results"
-    ),
+    results: ResultsDir = RESULTS_DIR,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the table; that of the results if not given.")
     ] = None,
-    encoding: Annotated[
-        str, typer.Option(help="Preset that encodes tables for baselines: paper or default.")
-    ] = "paper",
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column to predict, if not described.")
-    ] = None,
-    max_epochs: Annotated[int | None, typer.Option(help="Most passes over the rows.")] = None,
-    max_rows: Annotated[int | None, typer.Option(help="Most rows of a table.")] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds to fit before it is ended.", metavar="SECONDS")
-    ] = None,
-    processes: Annotated[int, typer.Option("--processes", "-p", help="Runs at a time.")] = 1,
-    threads: Annotated[
-        int | None, typer.Option(help="Cores per run; all are shared if not given.")
-    ] = None,
+    encoding: Encoding = "paper",
+    target: Target = None,
+    max_epochs: MaxEpochs = None,
+    max_rows: MaxRows = None,
+    time_limit: TimeLimit = None,
+    processes: Processes = 1,
+    threads: Threads = None,
     run: Annotated[
         bool, typer.Option("--run/--no-run", help="Run what is missing, or only look.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a study and print its table."""
     from tabnsm.bench.studies import Scope, find_study
 
     chosen = _configured(find_study(name), peers, metric, level)
-    datasets = _words(dataset)
+    datasets = words(dataset)
     if not datasets and chosen.rows(preset):
         raise InvalidOptionError(
             f"Study {name!r} needs at least 1 dataset, got none. Add: --dataset"
         )
-    wanted = chosen.seeds if seeds is None else _seeds(seeds)
+    wanted = chosen.seeds if seeds is None else tuple(numbers("--seeds", seeds))
     caps = {
         "encoding": encoding,
         "target": target,
@@ -117,7 +124,9 @@ def study(
         "max_rows": max_rows,
         "time_limit": time_limit,
     }
-    keys = tuple(dict.fromkeys(_key(name, data_dir, target) for name in datasets))
+    keys = tuple(
+        dict.fromkeys(dataset_key("--dataset", each, data_dir, target) for each in datasets)
+    )
     scope = Scope(keys, wanted, preset, caps, data_dir)
     table, n_failed = _table(chosen, scope, results, processes, threads, run)
     stem = "-".join([name, preset, "+".join(keys)] if keys else [name, preset])
@@ -128,7 +137,7 @@ def study(
         raise typer.Exit(FAILED)
 
 
-def studies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def studies(as_json: AsJson = False) -> None:
     """List the studies."""
     from tabnsm.bench.studies import STUDIES
 
@@ -146,14 +155,13 @@ def studies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("study", "what it varies", "runs", "in the paper", box=None)
     table.columns[2].justify = "right"
     for row in rows:
         table.add_row(row["name"], row["description"], str(row["n_runs"]), row["paper"])
-    Console(highlight=False).print(table)
+    table_console().print(table)
 
 
 def _configured(
@@ -162,7 +170,7 @@ def _configured(
     from tabnsm.bench.studies.thresholds import ThresholdStudy
 
     if peers is not None:
-        study = study.against(_words(peers))
+        study = study.against(words(peers))
     if metric is not None:
         study = study.judged_by(metric)
     if level:
@@ -189,7 +197,7 @@ def _table(
     specs = study.all_specs(scope)
     if not (run and specs):
         return tabulate(study, scope, results), 0
-    _check_methods({spec.method_key for spec in specs})
+    check_methods(specs)
     progress = RunTable(len(specs), Console(stderr=True, highlight=False))
     try:
         with progress:
@@ -209,60 +217,10 @@ def _show(table: StudyTable, written: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         print(json.dumps(table.to_dict(), indent=2))
         return
-    from rich.console import Console
-
-    # A log has no edge that a table would have to be squeezed into.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+    console = table_console()
     console.print(table.title, markup=False, style="bold", soft_wrap=True)
     console.print(table.to_rich())
     for note in table.notes:
         console.print(note, markup=False, soft_wrap=True)
     names = " and ".join(str(path) for path in written)
     console.print(f"Wrote {names}.", markup=False, soft_wrap=True)
-
-
-def _check_methods(keys: set[str]) -> None:
-    """Complain of a name that no run could use, before any run begins."""
-    from difflib import get_close_matches
-
-    from tabnsm.bench.baselines.catalog import BASELINES
-
-    for key in sorted(keys):
-        if ":" in key or key.startswith("tabnsm-") or key in BASELINES:
-            continue
-        close = get_close_matches(key, BASELINES, n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else "Run: tabnsm bench baselines"
-        raise InvalidOptionError(f"There is no method {key!r}. {remedy}")
-
-
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-
-
-def _seeds(text: str) -> tuple[int, ...]:
-    """Numbers and ranges: "0,1,2" or "0-19"."""
-    found: list[int] = []
-    for word in _words(text):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
-        if match is None:
-            found = []
-            break
-        first, last = int(match[1]), int(match[2] or match[1])
-        found += range(first, last + 1)
-    if not found:
-        raise InvalidOptionError(f"--seeds must look like 0,1,2 or 0-19, got {text!r}.")
-    return tuple(dict.fromkeys(found))
-
-
-def _key(name: str, data_dir: Path, target: str | None) -> str:
-    """Key of a dataset whose file is there, before any run begins."""
-    from tabnsm.bench.datasets.loading import find
-
-    descriptor, path = find(name, data_dir)
-    if path.parent.resolve() != data_dir.resolve():
-        raise InvalidOptionError(
-            f"--dataset must name files in --data-dir, got {name}. Add: --data-dir {path.parent}"
-        )
-    if not (target or descriptor.target):
-        raise InvalidOptionError(f"{path} has no description, so --target must be given.")
-    return descriptor.key
