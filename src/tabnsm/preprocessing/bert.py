@@ -14,6 +14,9 @@ from tabnsm.preprocessing.linear_int8 import Int8Linear
 
 Linear = Callable[[Tensor], Tensor]
 
+# A product of very few rows may add in another order than that of many.
+MIN_ROWS = 16
+
 
 class Norm(NamedTuple):
     """Weight and bias of a LayerNorm."""
@@ -145,19 +148,42 @@ class BertForward:
         result : (n_texts, d_text)
         """
         n_texts, n_tokens = ids.shape
-        x = F.embedding(ids, self.words).add_(self.positions[:n_tokens]).flatten(0, 1)
-        x = self._norm(x, self.embedding_norm)  # (n_texts * n_tokens, d_text)
-        for layer in self.layers:
-            mixed = layer.attention_out(self._attend(layer, x, n_texts))
-            x = self._norm(mixed.add_(x), layer.attention_norm)
-            x = self._norm(layer.narrow(F.gelu(layer.widen(x))).add_(x), layer.norm)
+        first, *others = self.layers
+        x, projected = self._begin(first, ids)
+        x = self._finish(first, x, projected, n_texts)
+        for layer in others:
+            x = self._finish(layer, x, layer.attention_in(x), n_texts)
         return F.normalize(x.view(n_texts, n_tokens, -1).mean(1), dim=1)
 
-    def _attend(self, layer: Layer, x: Tensor, n_texts: int) -> Tensor:
-        split = (n_texts, -1, 3, self.n_heads, x.shape[1] // self.n_heads)
-        queries, keys, values = layer.attention_in(x).view(split).permute(2, 0, 3, 1, 4)
+    def _begin(self, layer: Layer, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Input of the first layer, and its queries, keys and values.
+
+        Both depend on the token and its place alone, and texts of one table share many of these.
+        """
+        n_tokens = ids.shape[1]
+        keys = ids * n_tokens + torch.arange(n_tokens)
+        distinct, index = torch.unique(keys, return_inverse=True)
+        distinct = distinct.repeat(-(-MIN_ROWS // len(distinct)))
+        x = F.embedding(distinct // n_tokens, self.words)
+        x = self._norm(x.add_(self.positions[distinct % n_tokens]), self.embedding_norm)
+        index = index.flatten()
+        # (n_texts * n_tokens, d_text) and (n_texts * n_tokens, 3 * d_text)
+        return x.index_select(0, index), layer.attention_in(x).index_select(0, index)
+
+    def _finish(self, layer: Layer, x: Tensor, projected: Tensor, n_texts: int) -> Tensor:
+        """Output of a layer from its input and that input's queries, keys and values."""
+        mixed = layer.attention_out(self._attend(projected, n_texts))
+        x = self._norm(mixed.add_(x), layer.attention_norm)
+        # In place: a new array of this size costs as much as its values.
+        wide = torch.ops.aten.gelu_(layer.widen(x))
+        return self._norm(layer.narrow(wide).add_(x), layer.norm)
+
+    def _attend(self, projected: Tensor, n_texts: int) -> Tensor:
+        d_text = projected.shape[1] // 3
+        split = (n_texts, -1, 3, self.n_heads, d_text // self.n_heads)
+        queries, keys, values = projected.view(split).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(queries, keys, values)  # (n_texts, n_heads, T, d)
-        return mixed.transpose(1, 2).reshape(x.shape)
+        return mixed.transpose(1, 2).reshape(-1, d_text)
 
     def _norm(self, x: Tensor, norm: Norm) -> Tensor:
         return F.layer_norm(x, x.shape[1:], norm.weight, norm.bias, self.eps)

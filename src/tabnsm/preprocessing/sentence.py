@@ -12,14 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidOptionError, MissingExtraError
-from tabnsm.preprocessing.bert import BertForward
+from tabnsm.preprocessing.bert import MIN_ROWS, BertForward
 from tabnsm.preprocessing.quiet import quiet_libraries
 from tabnsm.preprocessing.threads import map_in_threads
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # Enough rows for the matrix products, and few enough that they stay in the cache.
 _TOKENS_PER_BATCH = 640
-_MIN_TOKENS = 16
 # Upper case, white space and two lengths, where models differ.
 _PROBE = [" Senior Accountant, ", "KING Seattle WA: a red car that is 47.6 % new"]
 
@@ -167,8 +166,7 @@ class SentenceEncoder:
 
         def embed(batch: NDArray[np.int64]) -> None:
             ids = torch.tensor([tokens[position] for position in batch])  # (n_texts, n_tokens)
-            # A product of very few rows may add in another order than that of many.
-            copies = -(-_MIN_TOKENS // ids.numel())
+            copies = -(-MIN_ROWS // ids.numel())
             embeddings[batch] = forward(ids.repeat(copies, 1))[: len(batch)].numpy()
 
         # Few texts are shared out evenly, too.
