@@ -9,7 +9,9 @@ from tabnsm.preprocessing import EncoderConfig
 from tests.fakes import FakeTextEncoder
 
 
-@pytest.mark.parametrize("option", ["date_encoding", "category_encoding"])
+@pytest.mark.parametrize(
+    "option", ["date_encoding", "category_encoding", "text_columns", "text_precision"]
+)
 def test_unknown_choices_are_refused(option):
     with pytest.raises(InvalidOptionError, match=rf"{option} must be one of .*got 'x'"):
         EncoderConfig(**{option: "x"})

@@ -120,3 +120,59 @@ def test_another_encoder_is_refused_when_loading():
     meta = json.loads(json.dumps(meta))
     with pytest.raises(ModelFileError, match=r"must be the one the model was fitted with, 'fake'"):
         TableEncoder.from_state(tensors, meta, text_encoder=FakeTextEncoder(5, name="other"))
+
+
+def test_separate_columns_have_features_of_their_own():
+    text_encoder = FakeTextEncoder(5)
+    encoder, encoded = fit(text_encoder, [*range(12), 3, 3], text_columns="separate")
+    widths = [text.values.shape[1] for text in encoded.texts]
+    assert sum(widths) == 5
+    assert encoder.feature_names == [
+        "n",
+        *(f"a_text_{k}" for k in range(widths[0])),
+        *(f"b_text_{k}" for k in range(widths[1])),
+    ]
+    assert encoder.feature_columns == [1, *[0] * widths[0], *[2] * widths[1]]
+    # Both columns hold the same twelve words: each is embedded once.
+    assert sorted(text_encoder.encoded) == sorted(WORDS)
+    features = encoded.gather(torch.arange(14))[:, 1:].double()
+    torch.testing.assert_close(features.mean(0), torch.zeros(5).double(), atol=1e-6, rtol=0)
+
+
+def test_separate_columns_survive_their_state_and_do_not_depend_on_other_rows():
+    rows = [*range(12), 3, 3, 4]
+    encoder, encoded = fit(FakeTextEncoder(5), rows, text_columns="separate", text_cache=False)
+    expected = encoded.gather(torch.arange(15))[:, 1:]
+    tensors, meta = encoder.to_state()
+    meta = json.loads(json.dumps(meta))
+    again = TableEncoder.from_state(tensors, meta, text_encoder=FakeTextEncoder(5))
+    assert again.feature_names == encoder.feature_names
+    assert again.config.text_columns == "separate"
+    for chosen in ([*range(15)], [7], [14, 2, 2, 0], [*range(14, -1, -1)]):
+        table = make_table(rows).take(np.array(chosen))
+        found = again.transform(table).gather(torch.arange(len(chosen)))[:, 1:]
+        assert torch.equal(found, expected[chosen])
+
+
+def test_separate_columns_take_unseen_and_missing_values():
+    encoder, _ = fit(FakeTextEncoder(5), [*range(12)], text_columns="separate")
+    frame = pd.DataFrame(
+        {"a": ["never seen", None, ""], "n": [1, 2, 3], "b": [WORDS[2]] * 3}, dtype=object
+    )
+    features = encoder.transform(Table.from_native(frame)).gather(torch.arange(3))
+    assert torch.isfinite(features).all()
+    of_a = [k for k, column in enumerate(encoder.feature_columns) if column == 0]
+    assert not torch.equal(features[0, of_a], features[1, of_a])
+    assert torch.equal(features[1, of_a], features[2, of_a])  # missing is the empty string
+
+
+def test_a_separate_column_that_is_constant_does_no_harm():
+    config = EncoderConfig(
+        text_encoder=FakeTextEncoder(5), column_kinds={"a": "text"}, text_columns="separate"
+    )
+    encoder = TableEncoder(config)
+    encoded = encoder.fit_transform(Table.from_native(pd.DataFrame({"a": ["same"] * 7})))
+    assert encoder.feature_names == ["a_text_0"]
+    assert encoded.texts[0].values.abs().max() < 1e-6
+    other = encoder.transform(Table.from_native(pd.DataFrame({"a": ["other"]})))
+    assert torch.isfinite(other.gather(torch.tensor([0]))).all()

@@ -17,3 +17,8 @@ def test_an_object_that_follows_the_protocol_is_taken_as_it_is():
 def test_what_is_no_encoder_is_refused():
     with pytest.raises(InvalidOptionError, match="must be a string or have name, fingerprint"):
         load_encoder(object())  # type: ignore[arg-type]
+
+
+def test_an_encoder_that_is_given_has_its_own_precision():
+    with pytest.raises(InvalidOptionError, match=r"must be 'float32', .*'fake', got 'int8'. Name"):
+        load_encoder(FakeTextEncoder(), "int8")
