@@ -191,6 +191,34 @@ def test_import_time() -> None:
     assert values(result, "seconds")["import time; time.sleep(2)"] > 2
 
 
+def test_text(data_dir: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    result = script("text").run(
+        data_dir=data_dir, counted_table="nyc_air_quality", n_strings=20, rounds=1
+    )
+    check(result, n_rows=3, n_figures=8)
+    assert result["settings"]["n_strings"] == 20
+    seconds, cosines = values(result, "seconds"), values(result, "minimum_cosine")
+    speed, cosine, *_, joined, separate = result["figures"]
+    plain, ours = seconds["sentence-transformers"], seconds["tabnsm, float32"]
+    assert (speed["value"], speed["at_least"]) == (plain / ours, 1.3)
+    assert (cosine["value"], cosine["at_least"]) == (cosines["tabnsm, float32"], 0.999)
+    assert cosine["value"] > 0.99999
+    assert 0.98 < cosines["tabnsm, int8"] < cosine["value"]
+    assert joined["value"] == result["settings"]["n_distinct_strings"] > 10 * separate["value"]
+
+
+def test_text_without_its_peer_counts_all_the_same(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = script("text")
+    monkeypatch.setattr(text, "peer", lambda *_: script("sides").peer("no_such_module", "st"))
+    result = text.run(data_dir=data_dir, counted_table="nyc_air_quality")
+    assert result["missing"] == ["st is not installed: pip install st"]
+    assert result["rows"] == []
+    assert len(result["figures"]) == 2
+
+
 def test_encoding_memory(data_dir: Path) -> None:
     result = script("encoding_memory").run(
         data_dir=data_dir, n_rows=3000, text_encoder=FakeTextEncoder(384)

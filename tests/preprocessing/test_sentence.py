@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 import torch
 
+from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidOptionError, MissingExtraError, ModelFileError
-from tabnsm.preprocessing import Table, TableEncoder
+from tabnsm.preprocessing import Table, TableEncoder, cache_info
 from tabnsm.preprocessing.sentence import SentenceEncoder, _load_minilm
+from tabnsm.preprocessing.text_embedding import embed_texts
 
 TEXTS = [
     "a red car",
@@ -44,6 +46,40 @@ def test_an_embedding_does_not_depend_on_its_neighbours(minilm):
         np.testing.assert_array_equal(minilm.encode([text])[0], row)
 
 
+def test_int8_is_close_and_does_not_depend_on_neighbours_either(minilm):
+    int8 = SentenceEncoder.load("minilm", "int8")
+    embeddings = int8.encode(TEXTS)
+    cosine = np.sum(embeddings * minilm.encode(TEXTS), axis=1)
+    # The empty string has no words to even the rounding out.
+    limits = [0.975 if text == "" else 0.995 for text in TEXTS]
+    assert (cosine > limits).all()
+    assert cosine.max() < 0.99999
+    for text, row in zip(TEXTS[:4], embeddings, strict=False):
+        np.testing.assert_array_equal(int8.encode([text])[0], row)
+
+
+def test_precisions_do_not_share_the_cache(minilm):
+    int8 = SentenceEncoder.load("minilm", "int8")
+    assert int8.fingerprint != minilm.fingerprint
+    texts = TEXTS[:2]
+    for encoder in (minilm, int8, minilm):
+        found = embed_texts(texts, encoder, use_cache=True)
+        np.testing.assert_array_equal(found, encoder.encode(texts))
+    assert cache_info().n_entries == 4
+    assert pickle.loads(pickle.dumps(int8)).fingerprint == int8.fingerprint
+
+
+def test_another_model_uses_its_own_forward_pass_and_has_no_int8(minilm, monkeypatch):
+    monkeypatch.setattr(
+        "tabnsm.preprocessing.bert.BertForward.__call__",
+        lambda self, ids: torch.zeros(len(ids), 384),
+    )
+    other = SentenceEncoder("other", minilm._source, minilm._model)
+    np.testing.assert_allclose(np.linalg.norm(other.encode(TEXTS[:2]), axis=1), 1, atol=1e-6)
+    with pytest.raises(InvalidOptionError, match=r"text_precision must be 'float32' for .*'other'"):
+        SentenceEncoder("other", minilm._source, minilm._model, "int8")
+
+
 def test_long_texts_are_counted(minilm):
     assert minilm.count_truncated(TEXTS) == 1
     assert minilm.count_truncated(TEXTS[:4]) == 0
@@ -74,6 +110,34 @@ def test_a_table_with_text_survives_its_state():
     meta["config"]["text_encoder"] = "/no/such/folder"
     with pytest.raises(ModelFileError, match="needs the text encoder 'minilm'"):
         TableEncoder.from_state(tensors, meta)
+
+
+def test_a_saved_model_remembers_how_text_was_encoded(tmp_path):
+    rng = np.random.default_rng(0)
+    words = ["nurse", "truck driver", "owner", "teacher", "clerk", "cook", "pilot", "judge"]
+    frame = pd.DataFrame(
+        {
+            name: pd.Series([" ".join(rng.choice(words, 2)) for _ in range(40)], dtype=object)
+            for name in ("job", "former")
+        }
+    )
+    model = TabNSMRegressor(
+        text_columns="separate",
+        text_precision="int8",
+        column_kinds={"job": "text", "former": "text"},
+        max_epochs=1,
+        d_token=8,
+        random_state=0,
+    ).fit(frame, rng.normal(size=40))
+    model.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    assert (loaded.text_columns, loaded.text_precision) == ("separate", "int8")
+    assert loaded.options_ == model.options_
+    assert loaded.encoder_.feature_names == model.encoder_.feature_names
+    expected = model.predict(frame)
+    np.testing.assert_array_equal(loaded.predict(frame), expected)
+    np.testing.assert_array_equal(loaded.predict(frame[::-1])[::-1], expected)
+    np.testing.assert_array_equal(loaded.predict(frame[5:6]), expected[5:6])
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "nobody/has-this-model"])
