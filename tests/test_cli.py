@@ -256,6 +256,8 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
         (["--kind", "shop=colour"], "colour"),
         (["--kind", "price=numeric"], "--kind must name a feature"),
         (["--preset", "best"], "preset must be one of"),
+        (["--text-columns", "apart"], "text_columns must be one of 'joined', 'separate', got 'a"),
+        (["--text-precision", "int4"], "text_precision must be one of 'float32', 'int8', got"),
         (["--epochs", "0"], "max_epochs must be an integer >= 1, got 0"),
         (["--epochs", "many"], "'--epochs'"),
         (["--seed", "-1"], "'--seed'"),

@@ -84,6 +84,12 @@ def fit(
         str,
         typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
     ] = "minilm",
+    text_columns: Annotated[
+        str, typer.Option(help="Embed text columns joined into one string per row, or separate.")
+    ] = "joined",
+    text_precision: Annotated[
+        str, typer.Option(help="float32, or int8: faster, and rounds.")
+    ] = "float32",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="A line per epoch, and the columns.")
     ] = False,
@@ -108,6 +114,8 @@ def fit(
         "time_limit": time_limit,
         "checkpoint_dir": checkpoint_dir,
         "text_encoder": text_encoder,
+        "text_columns": text_columns,
+        "text_precision": text_precision,
         "random_state": seed,
         "verbose": progress_level(verbose, quiet),
     }
