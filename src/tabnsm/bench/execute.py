@@ -105,7 +105,8 @@ def make_method(spec: RunSpec) -> Method:
     Parameters
     ----------
     spec : RunSpec
-        The run; "package.module:factory" calls the user's own factory.
+        The run; "package.module:factory" calls the user's own factory, and the option "tuned"
+        is the number of trials in which the others are searched.
 
     Returns
     -------
@@ -121,6 +122,11 @@ def make_method(spec: RunSpec) -> Method:
         options["max_epochs"] = spec.max_epochs
     module, separator, factory = spec.method_key.partition(":")
     if not separator:
+        if "tuned" in options:
+            from tabnsm.bench.tuned import TunedMethod
+
+            n_trials = options.pop("tuned")
+            return TunedMethod(spec.method_key, options, n_trials)
         from tabnsm.bench.baselines.catalog import make
 
         return make(spec.method_key, options)

@@ -46,9 +46,9 @@ def group_runs(
 ) -> tuple[dict[Cell, Runs], dict[Cell, list[str]]]:
     """The finished runs of each method on each dataset.
 
-    Runs that belong to a study (options after the method's name, a share of the columns or of
-    the rows) are left out. Of runs with different caps on time or epochs, those with the loosest
-    caps count. A table cut to `max_rows` is a dataset of its own.
+    Runs that belong to a study (options after the method's name but for "tuned", a share of the
+    columns or of the rows) are left out. Of runs with different caps on time or epochs, those
+    with the loosest caps count. A table cut to `max_rows` is a dataset of its own.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def group_runs(
 def _is_main_run(spec: RunSpec, encoding: str) -> bool:
     whole = spec.feature_fraction == 1 and spec.sample_fraction == 1
     own = spec.encoding == encoding or spec.method_key.startswith("tabnsm-")
-    return whole and own and "+" not in spec.method
+    # A method that was tuned is one to compare with; any other option makes it a study's.
+    return whole and own and set(spec.method_options) <= {"tuned"}
 
 
 def _loosest(runs: Runs) -> Runs:

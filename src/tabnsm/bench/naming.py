@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tabnsm.bench.baselines.catalog import BASELINES
 from tabnsm.bench.paper import OURS, paper_families
 
@@ -20,12 +22,16 @@ def display_name(method: str) -> str:
     --------
     >>> display_name("tabnsm-paper"), display_name("knn-5"), display_name("mine:make")
     ('TabNSM (paper)', 'KNN-5', 'mine:make')
+    >>> display_name("catboost+tuned=20")
+    'CatBoost, 20 trials'
     """
     key, plus, options = method.partition("+")
     if key.startswith("tabnsm-"):
         name = f"{OURS} ({key.removeprefix('tabnsm-')})"
     else:
         name = BASELINES[key].name if key in BASELINES else key
+    if trials := re.fullmatch(r"tuned=(\d+)", options):
+        return f"{name}, {trials[1]} trials"
     return f"{name} {plus}{options}".rstrip()
 
 

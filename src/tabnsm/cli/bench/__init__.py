@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tabnsm.cli.bench import baselines, datasets, figures, run, statistics, studies
+from tabnsm.cli.bench import baselines, datasets, figures, run, statistics, studies, tune
 from tabnsm.cli.teaching import help_text
 
 app = typer.Typer(
@@ -23,5 +23,5 @@ app = typer.Typer(
     ),
 )
 
-for _commands in (datasets, baselines, run, statistics, figures, studies):
+for _commands in (datasets, baselines, tune, run, statistics, figures, studies):
     _commands.register(app)

@@ -35,7 +35,8 @@ HELP = help_text(
     or on other machines with the same folder, share the work. Ctrl-C keeps all that is
     finished.""",
     """[bold]tabnsm bench baselines[/bold] lists the methods. Options go behind the name, as in
-    tabnsm-default+attention=full+max_boost=1. package.module:factory is a method of your own:
+    tabnsm-default+attention=full+max_boost=1; catboost+tuned=20 searches its options in 20 trials
+    on the validation rows first. package.module:factory is a method of your own:
     see tabnsm.bench.protocol.Method.""",
     examples=(
         "tabnsm bench run --methods tabnsm-paper --datasets CP --seeds 0,1,2 -d data",
