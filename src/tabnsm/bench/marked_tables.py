@@ -37,7 +37,7 @@ def _statistics(results: Sequence[Result], metric: str, encoding: str) -> TextTa
 
 _FROM_RESULTS: dict[str, Callable[[Sequence[Result], str, str], TextTable]] = {
     "results": lambda results, metric, encoding: results_table(
-        collect_scores(results, metric, encoding)
+        collect_scores(results, metric, encoding), collect_scores(results, "mae", encoding)
     ),
     "families": lambda results, metric, encoding: family_table(
         collect_scores(results, metric, encoding)

@@ -16,9 +16,11 @@ from tabnsm.bench.table_text import Cell, Footnotes, TextTable, emphases, score_
 from tabnsm.errors import InvalidDataError
 
 MISSING = "–"
+# The ratio is 1.25 for normal errors, and above this where a few rows carry the squared error.
+HEAVY_TAIL = 4.0
 
 
-def results_table(table: ScoreTable) -> TextTable:
+def results_table(table: ScoreTable, by_mae: ScoreTable | None = None) -> TextTable:
     """Mean and standard deviation of every method on every dataset, best average rank first.
 
     Parameters
@@ -26,6 +28,9 @@ def results_table(table: ScoreTable) -> TextTable:
     table : ScoreTable
         As from `tabnsm.bench.scores.collect_scores`. A dataset that the paper has too gets a
         second column with the paper's RMSE, if the table's metric is the RMSE.
+    by_mae : ScoreTable or None
+        The same runs by their mean absolute error, to stand beside the RMSE on heavy-tailed
+        datasets, and to rank by.
 
     Returns
     -------
@@ -38,12 +43,17 @@ def results_table(table: ScoreTable) -> TextTable:
     averages = rank_methods(table.mean).mean(axis=1)
     order = np.argsort(averages, kind="stable")
     table = table.select(methods=[table.methods[i] for i in order])
+    heavy = [] if by_mae is None else heavy_tailed(table, by_mae)
     footnotes = Footnotes()
     headings = ["method", "average rank"]
     columns: list[list[Cell]] = [
         [Cell(display_name(method)) for method in table.methods],
         [Cell(f"{averages[i]:.2f}") for i in order],
     ]
+    if by_mae is not None and heavy:
+        by_mae = by_mae.select(methods=table.methods)
+        headings.append("average rank by MAE")
+        columns.append([Cell(f"{rank:.2f}") for rank in rank_methods(by_mae.mean).mean(axis=1)])
     for dataset in table.datasets:
         counterpart = table.counterparts.get(dataset)
         known_as = "" if counterpart in (None, dataset) else counterpart
@@ -51,11 +61,48 @@ def results_table(table: ScoreTable) -> TextTable:
         words = ", ".join(filter(None, (known_as, part)))
         headings.append(f"{dataset} ({words})" if words else dataset)
         columns.append(_score_column(table, dataset, footnotes))
+        if by_mae is not None and dataset in heavy:
+            headings.append(f"{dataset}: MAE")
+            columns.append(_score_column(by_mae, dataset, footnotes))
         if counterpart is not None and table.metric == "rmse":
             headings.append(f"{counterpart} in the paper")
             columns.append(_paper_column(table.methods, counterpart))
     rows = list(zip(*columns, strict=True))
-    return TextTable(headings, rows, notes=_notes(table), footnotes=footnotes.notes)
+    notes = _notes(table)
+    if heavy:
+        notes.append(
+            f"Heavy-tailed: {', '.join(heavy)}. A few rows carry most of the squared error there, "
+            "so that the RMSE says how a method does on them; the MAE beside it says how it does "
+            "on the others."
+        )
+    return TextTable(headings, rows, notes=notes, footnotes=footnotes.notes)
+
+
+def heavy_tailed(by_rmse: ScoreTable, by_mae: ScoreTable) -> list[str]:
+    """Datasets whose squared error is that of a few rows: RMSE far above MAE.
+
+    Parameters
+    ----------
+    by_rmse, by_mae : ScoreTable
+        The same runs by two metrics.
+
+    Returns
+    -------
+    list of str
+        Those on which the median over methods of RMSE / MAE is above 4.
+    """
+    if by_rmse.metric != "rmse" or not set(by_rmse.methods) <= set(by_mae.methods):
+        return []
+    found = []
+    for dataset in by_rmse.datasets:
+        ratios = [
+            by_rmse.score(method, dataset) / mae
+            for method in by_rmse.methods
+            if dataset in by_mae.datasets and (mae := by_mae.score(method, dataset)) > 0
+        ]
+        if ratios and np.nanmedian(ratios) > HEAVY_TAIL:
+            found.append(dataset)
+    return found
 
 
 def paper_table() -> TextTable:
