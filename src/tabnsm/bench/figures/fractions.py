@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tabnsm.bench.figures.style import CYCLE, MARKERS, panels, quiet_axes
+from tabnsm.bench.figures.style import CYCLE, MARKERS, legend_below, panels, quiet_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,6 @@ def draw_fractions(
         axis.set(xlabel=share, ylabel=unit)
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    legend_below(figure, axes)
     figure.suptitle(title, fontsize=10)
     return figure

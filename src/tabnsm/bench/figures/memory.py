@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tabnsm.bench.figures.style import CYCLE, MARKERS, new_figure, panels, quiet_axes
+from tabnsm.bench.figures.style import (
+    CYCLE,
+    MARKERS,
+    legend_below,
+    new_figure,
+    panels,
+    quiet_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,8 +53,7 @@ def draw_memory(
         axis.set(xlabel=across, ylabel="peak memory in MB")
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    legend_below(figure, axes)
     figure.suptitle(title, fontsize=10)
     return figure
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabnsm.bench.figures.style import BLACK, CYCLE, GREY, MARKERS, new_figure, panels, quiet_axes
+from tabnsm.bench.figures.style import (
+    BLACK,
+    CYCLE,
+    GREY,
+    MARKERS,
+    legend_below,
+    new_figure,
+    panels,
+    quiet_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,10 +79,7 @@ def draw_sparse_parameters(
         if len(scores) > 1:
             _draw_mean(axis, scores)
         axis.set(xlabel=parameter, ylabel="normalised validation RMSE")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False
-    )
+    legend_below(figure, axes)
     figure.suptitle(title, fontsize=10)
     return figure
 

@@ -141,6 +141,21 @@ def family_legend(target: Any, families: Iterable[str], **options: Any) -> None:
     target.legend(handles=handles, frameon=False, **options)
 
 
+def legend_below(figure: Figure, axes: Sequence[Any]) -> None:
+    """One legend of all axes below them, in as many columns as the figure is wide enough for."""
+    handles: dict[str, Any] = {}
+    for axis in axes:
+        handles |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    longest = max(map(len, handles))
+    inches = 0.8 + 0.085 * longest  # of an entry: its line, and its letters
+    n_columns = max(1, min(len(handles), int(figure.get_figwidth() // inches)))
+    # The panels keep their height.
+    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(handles) // n_columns))
+    figure.legend(
+        handles.values(), handles, loc="outside lower center", ncols=n_columns, frameon=False
+    )
+
+
 def in_order(families: Iterable[str]) -> list[str]:
     """Each family once: the paper's in its order, then others.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from tabnsm.bench.figures.style import (
     BLACK,
     CYCLE,
     MARKERS,
+    legend_below,
     panels,
     plain_log_ticks,
     quiet_axes,
 )
+from tabnsm.bench.paper import OURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,6 +42,7 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
     matplotlib.figure.Figure
     """
     methods = list(dict.fromkeys(name for by_method in curves.values() for name in by_method))
+    methods.sort(key=lambda name: not name.startswith(OURS))  # the strongest colours first
     figure, axes = panels(len(curves), width=4.8)
     for axis, (dataset, by_method) in zip(axes, curves.items(), strict=True):
         ends = []
@@ -69,16 +72,7 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
         axis.set(xlabel="seconds of training", ylabel="best validation RMSE so far")
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis, "both")
-    handles: dict[str, Any] = {}
-    for axis in axes:
-        handles |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-    figure.legend(
-        handles.values(),
-        handles,
-        loc="outside lower center",
-        ncols=min(4, len(handles)),
-        frameon=False,
-    )
+    legend_below(figure, axes)
     figure.suptitle(title, fontsize=10)
     return figure
 
