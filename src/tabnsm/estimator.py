@@ -127,6 +127,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Dates as calendar parts and elapsed days, or as strings: "calendar"; paper: "text".
     category_encoding : {"embedding", "code"} or None, default None
         A learned vector per category, or its number: "embedding"; paper: "code".
+    repeated_strings : {"category", "text"} or None, default None
+        What ten or more different strings are that occur ten times each on average:
+        "category"; paper: "text".
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None
@@ -217,6 +220,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         column_kinds: Mapping[str, str] | None = None,
         date_encoding: Literal["calendar", "text"] | None = None,
         category_encoding: Literal["embedding", "code"] | None = None,
+        repeated_strings: Literal["category", "text"] | None = None,
         missing_indicators: bool | None = None,
         clip_outliers: bool | None = None,
         text_encoder: str | TextEncoder = "minilm",
@@ -265,6 +269,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.column_kinds = column_kinds
         self.date_encoding = date_encoding
         self.category_encoding = category_encoding
+        self.repeated_strings = repeated_strings
         self.missing_indicators = missing_indicators
         self.clip_outliers = clip_outliers
         self.text_encoder = text_encoder

@@ -23,6 +23,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "date_encoding": "text",
         "category_encoding": "code",
+        "repeated_strings": "text",
         "missing_indicators": False,
         "clip_outliers": False,
         "d_token": 64,

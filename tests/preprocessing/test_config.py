@@ -10,7 +10,8 @@ from tests.fakes import FakeTextEncoder
 
 
 @pytest.mark.parametrize(
-    "option", ["date_encoding", "category_encoding", "text_columns", "text_precision"]
+    "option",
+    ["date_encoding", "category_encoding", "repeated_strings", "text_columns", "text_precision"],
 )
 def test_unknown_choices_are_refused(option):
     with pytest.raises(InvalidOptionError, match=rf"{option} must be one of .*got 'x'"):

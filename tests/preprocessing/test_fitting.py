@@ -97,6 +97,17 @@ def test_the_user_overrules():
     assert kinds(frame, column_kinds={"zip": "text", "when": "numeric"})["zip"] == "text"
 
 
+@pytest.mark.parametrize(("n_rows", "kind"), [(120, "category"), (119, "text")])
+def test_strings_that_come_back_are_categories(n_rows, kind):
+    towns = pd.Series([f"town {k % 12}" for k in range(n_rows)])
+    frame = pd.DataFrame({"town": towns, "n": np.arange(n_rows)})
+    assert kinds(frame)["town"] == kind
+    assert kinds(frame, repeated_strings="text")["town"] == "text"
+    # Missing rows are not among those that repeat.
+    with_gaps = pd.concat([frame, pd.DataFrame({"town": [None] * 50, "n": range(50)})])
+    assert kinds(with_gaps)["town"] == kind
+
+
 def test_a_date_column_without_values_can_be_asked_for():
     frame = pd.DataFrame({"when": [np.nan] * 12, "n": range(12)})
     assert kinds(frame, column_kinds={"when": "date"}) == {"when": "date", "n": "numeric"}

@@ -13,6 +13,7 @@ from tests.fakes import FakeTextEncoder
 PAPER = {
     "date_encoding": "text",
     "category_encoding": "code",
+    "repeated_strings": "text",
     "missing_indicators": False,
     "clip_outliers": False,
     "text_cache": False,

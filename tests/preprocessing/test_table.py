@@ -19,6 +19,7 @@ N = 40
 PAPER = {
     "date_encoding": "text",
     "category_encoding": "code",
+    "repeated_strings": "text",
     "missing_indicators": False,
     "clip_outliers": False,
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 COLUMN_KINDS = ("numeric", "category", "text", "date", "drop")
 DATE_ENCODINGS = ("calendar", "text")
 CATEGORY_ENCODINGS = ("embedding", "code")
+REPEATED_STRINGS = ("category", "text")
 TEXT_COLUMNS = ("joined", "separate")
 TEXT_PRECISIONS = ("float32", "int8")
 
@@ -31,6 +32,9 @@ class EncoderConfig:
         Calendar parts and elapsed days, or dates as strings like any other (the paper).
     category_encoding : {"embedding", "code"}, default="embedding"
         An integer per category for an embedding, or that integer standardised (the paper).
+    repeated_strings : {"category", "text"}, default="category"
+        What a column of strings is whose values occur ten times each or more on average: a
+        category, or text unless it has fewer than ten values (the paper).
     missing_indicators : bool, default=True
         Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
     clip_outliers : bool, default=True
@@ -62,6 +66,7 @@ class EncoderConfig:
     column_kinds: Mapping[str, str] = field(default_factory=dict)
     date_encoding: str = "calendar"
     category_encoding: str = "embedding"
+    repeated_strings: str = "category"
     missing_indicators: bool = True
     clip_outliers: bool = True
     text_encoder: str | TextEncoder = "minilm"
@@ -74,6 +79,7 @@ class EncoderConfig:
         """Check every option that has a fixed set of values."""
         _check_choice("date_encoding", self.date_encoding, DATE_ENCODINGS)
         _check_choice("category_encoding", self.category_encoding, CATEGORY_ENCODINGS)
+        _check_choice("repeated_strings", self.repeated_strings, REPEATED_STRINGS)
         _check_choice("text_columns", self.text_columns, TEXT_COLUMNS)
         _check_choice("text_precision", self.text_precision, TEXT_PRECISIONS)
         for option in ("missing_indicators", "clip_outliers", "text_cache"):
@@ -99,6 +105,7 @@ class EncoderConfig:
             "column_kinds": {str(name): kind for name, kind in self.column_kinds.items()},
             "date_encoding": self.date_encoding,
             "category_encoding": self.category_encoding,
+            "repeated_strings": self.repeated_strings,
             "missing_indicators": self.missing_indicators,
             "clip_outliers": self.clip_outliers,
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,

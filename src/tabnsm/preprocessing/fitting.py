@@ -19,6 +19,9 @@ Rows = NDArray[np.int64] | None
 
 # The paper: string columns with fewer distinct values than this are categories.
 MIN_TEXT_VALUES = 10
+# NOTE[DIFF]: names that come back row after row say more by which they are than by what they
+# mean, and one embedded category takes the place of 384 numbers.
+MIN_REPEATS = 10
 _EMPTY = "dropped: empty in the training rows"
 _CONSTANT = "dropped: constant in the training rows"
 
@@ -180,9 +183,14 @@ class ColumnFitter:
             date_format = find_date_format(values)
             if date_format is not None and self.config.date_encoding == "calendar":
                 return self._fit_date(column, position, date_format)
-        is_category = column.storage == "categorical" or len(values) < MIN_TEXT_VALUES
+        *counts, n_missing = factor.counts(self.rows).tolist()
+        repeats = sum(counts) >= MIN_REPEATS * len(values)
+        is_category = (
+            column.storage == "categorical"
+            or len(values) < MIN_TEXT_VALUES
+            or (repeats and self.config.repeated_strings == "category")
+        )
         kind = asked or ("category" if is_category else "text")
-        n_missing = int(factor.counts(self.rows)[-1])
         spec = ColumnSpec(
             position,
             column.name,
