@@ -19,7 +19,7 @@ setup(
     ext_modules=[
         Extension(
             f"tabnsm.kernels._{name}",
-            ["src/tabnsm/kernels/interaction.c"],
+            ["src/tabnsm/kernels/interaction.c", "src/tabnsm/kernels/tokens.c"],
             depends=["src/tabnsm/kernels/sparse_attention.c"],
             extra_compile_args=[*FLAGS, *variant_flags],
             extra_link_args=["-pthread", "-lm"],

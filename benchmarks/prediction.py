@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 from measure import Run, figure, in_turns, show
-from sides import TABNSM, Peer, make_peers, random_table
+from sides import TABNSM, Peer, make_peers, make_tabnsm, random_table
 
-from tabnsm.nn import TabNSM
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.training.loop import predict_rows
 
@@ -33,7 +32,7 @@ def run(
 ) -> dict[str, Any]:
     """Rows per second of each side."""
     table = random_table(n_rows, n_features)
-    model = TabNSM(n_features, generator=torch.Generator().manual_seed(0))
+    model = make_tabnsm(table, torch.Generator().manual_seed(0))
     found, missing = make_peers(peers, n_features)
     runs: dict[str, Run] = {TABNSM: lambda: predict_rows(model, table, torch.device("cpu"))}
     counts, sizes = {TABNSM: n_rows}, {}

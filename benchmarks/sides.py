@@ -11,11 +11,14 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tabnsm.nn import TabNSM
+from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.target import TargetScaler
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
@@ -47,6 +50,14 @@ def random_table(n_rows: int, n_features: int) -> EncodedTable:
     return EncodedTable(torch.randn(n_rows, n_features, generator=generator))
 
 
+def make_tabnsm(table: EncodedTable, generator: torch.Generator | None = None) -> TabNSM:
+    """The module with the estimator's defaults, its numbers' tokens bent as on this table."""
+    n_features, n_pieces = table.n_features, EncoderConfig().n_pieces
+    is_number = np.ones(n_features, dtype=bool)
+    pieces = find_pieces(table.dense.numpy(), None, is_number, n_features, n_pieces)
+    return TabNSM(n_features, pieces=pieces, generator=generator)
+
+
 def make_trainer(
     table: EncodedTable, *, batch_size: int, objective: ObjectiveConfig | None = None
 ) -> tuple[Trainer, TrainingState]:
@@ -55,7 +66,7 @@ def make_trainer(
     target = table.dense[:, 0].double().numpy()
     few = EncodedTable(table.dense[:16])
     config = TrainingConfig(batch_size=batch_size)
-    model = TabNSM(table.n_features, generator=generator)
+    model = make_tabnsm(table, generator)
     trainer = Trainer(
         config,
         Objective(objective or ObjectiveConfig()),

@@ -130,6 +130,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     repeated_strings : {"category", "text"} or None, default None
         What ten or more different strings are that occur ten times each on average:
         "category"; paper: "text".
+    n_pieces : int or None, default None
+        Straight pieces of a number's token, between quantiles of the training rows: 16;
+        paper: 0, which is one straight line.
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None
@@ -221,6 +224,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         date_encoding: Literal["calendar", "text"] | None = None,
         category_encoding: Literal["embedding", "code"] | None = None,
         repeated_strings: Literal["category", "text"] | None = None,
+        n_pieces: int | None = None,
         missing_indicators: bool | None = None,
         clip_outliers: bool | None = None,
         text_encoder: str | TextEncoder = "minilm",
@@ -270,6 +274,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.date_encoding = date_encoding
         self.category_encoding = category_encoding
         self.repeated_strings = repeated_strings
+        self.n_pieces = n_pieces
         self.missing_indicators = missing_indicators
         self.clip_outliers = clip_outliers
         self.text_encoder = text_encoder
@@ -570,6 +575,7 @@ def _initial_state(
     model = TabNSM(
         encoder.n_features,
         category_sizes=encoder.category_sizes,
+        pieces=encoder.pieces,
         generator=generator,
         **options.to_dict()["architecture"],
     ).to(device)

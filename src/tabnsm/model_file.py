@@ -86,6 +86,7 @@ def _restore(
     model = TabNSM(
         estimator.encoder_.n_features,
         category_sizes=estimator.encoder_.category_sizes,
+        pieces=estimator.encoder_.pieces,
         **options["architecture"],
     )
     model.load_state_dict(_part(tensors, "model."))

@@ -24,6 +24,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "date_encoding": "text",
         "category_encoding": "code",
         "repeated_strings": "text",
+        "n_pieces": 0,
         "missing_indicators": False,
         "clip_outliers": False,
         "d_token": 64,

@@ -49,6 +49,40 @@ def test_affine_tokens(n_rows: int, n_features: int, d_token: int, seed: int) ->
     assert_same(tokens.affine_tokens(**v), oracle.affine_tokens(**v), v)
 
 
+@given(n_rows=st.integers(1, 4), n_features=sizes, n_pieces=sizes, seed=st.integers(0, 99))
+def test_piecewise_tokens(n_rows: int, n_features: int, n_pieces: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed + 1000)
+    ends = torch.randn(n_features, n_pieces + 1, generator=generator, dtype=torch.float64)
+    ends = ends.sort(1).values
+    low, width = ends[:, :-1].clone(), ends.diff(dim=1)
+    # Every second feature has fewer pieces, and the first row begins where a piece does.
+    low[::2, n_pieces // 2 + 1 :] = torch.inf
+    v = leaves(seed, x=(n_rows, n_features), slopes=(n_features, n_pieces, 3))
+    with torch.no_grad():
+        v["x"][0, 0] = ends[0, 0]
+    args = (v["x"], low, width, v["slopes"])
+    assert_same(tokens.piecewise_tokens(*args), oracle.piecewise_tokens(*args), v)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("slopes.cumsum(1) - slopes", "slopes.cumsum(1)"),
+        (".clamp(0.0, 1.0)", ".clamp(0.0)"),
+        ("* n_bins\n", "* (n_bins - 1)\n"),
+    ],
+)
+def test_piecewise_oracle_notices(old: str, new: str) -> None:
+    broken = mutated(tokens, old, new)
+    low = torch.tensor([[0.0, 1.0], [-1.0, 0.5]], dtype=torch.float64)
+    width = torch.tensor([[1.0, 2.0], [1.5, 1.0]], dtype=torch.float64)
+    v = leaves(0, slopes=(2, 2, 3))
+    x = torch.tensor([[-1.0, -2.0], [0.5, 0.0], [1.0, 0.5], [9.0, 9.0]], dtype=torch.float64)
+    args = (x, low, width, v["slopes"])
+    with pytest.raises(AssertionError):
+        assert_same(broken.piecewise_tokens(*args), oracle.piecewise_tokens(*args), v)
+
+
 @given(n_rows=st.integers(1, 3), n_columns=st.integers(1, 4), seed=st.integers(0, 99))
 def test_category_tokens(n_rows: int, n_columns: int, seed: int) -> None:
     sizes = torch.arange(2, 2 + n_columns)

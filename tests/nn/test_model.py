@@ -12,13 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
-from tabnsm.nn import ArchitectureConfig, TabNSM
+from tabnsm.nn import ArchitectureConfig, FeatureTokenizer, TabNSM
 from tabnsm.nn.attention import merge_heads, split_heads
 from tests.oracles import network as oracle
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def test_pieces_bend_numbers_and_leave_the_rest_straight() -> None:
+    pieces = torch.full((4, 2, 3), torch.inf)
+    pieces[0] = torch.tensor([[0.0, 1.0, torch.inf], [1.0, 2.0, 1.0]])
+    tokenizer = FeatureTokenizer(4, 16, [0, 0, 5, 0], pieces, generator(0))
+    straight = FeatureTokenizer(4, 16, [0, 0, 5, 0], None, generator(0))
+    x = torch.tensor([[0.5, 1.0, 2.0, 0.0], [-3.0, 1.0, 2.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
+    bends = tokenizer(x) - straight(x)
+    assert not bends[:, 1:].any()
+    slopes = tokenizer.slopes[0]
+    expected = torch.stack([0.5 * slopes[0], 0 * slopes[0], slopes[0] + 0.5 * slopes[1]])
+    torch.testing.assert_close(bends[:, 0], expected)
 
 
 @given(

@@ -43,6 +43,21 @@ def category_tokens(codes: Tensor, table: Tensor, offsets: Tensor, bias: Tensor)
     return torch.stack(rows)
 
 
+def piecewise_tokens(x: Tensor, low: Tensor, width: Tensor, slopes: Tensor) -> Tensor:
+    rows = []
+    for row in x:
+        features = []
+        for d, value in enumerate(row):
+            token = torch.zeros(slopes.shape[2], dtype=slopes.dtype)
+            for piece in range(low.shape[1]):
+                if value >= low[d, piece]:
+                    share = (value - low[d, piece]) / width[d, piece]
+                    token = token + torch.clamp(share, max=1.0) * slopes[d, piece]
+            features.append(token)
+        rows.append(torch.stack(features))
+    return torch.stack(rows)
+
+
 def mixer(u: Tensor, p: dict[str, Tensor], chunk: int) -> Tensor:
     """Equations (tm1) to (tm4) for one row u of shape (D, d_token)."""
     n_features, d_token = u.shape

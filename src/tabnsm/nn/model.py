@@ -27,6 +27,9 @@ class TabNSM(nn.Module):
     category_sizes : sequence of int or None
         One entry per feature: 0 for a number, else the number of codes of a category, whose
         codes then come as whole floats. None means numbers only.
+    pieces : Tensor or None
+        Left ends and widths of the pieces of each number's token, (D, 2, n_pieces); see
+        `FeatureTokenizer`. None means straight lines.
     generator : torch.Generator or None
         Source of the starting weights; None is torch's own.
     **architecture
@@ -48,6 +51,7 @@ class TabNSM(nn.Module):
         n_features: int,
         *,
         category_sizes: Sequence[int] | None = None,
+        pieces: Tensor | None = None,
         generator: Generator | None = None,
         **architecture: Any,
     ) -> None:
@@ -60,7 +64,9 @@ class TabNSM(nn.Module):
             )
         self.config = config = ArchitectureConfig(**architecture)
         self.n_features = n_features
-        self.tokenizer = FeatureTokenizer(n_features, config.d_token, category_sizes, generator)
+        self.tokenizer = FeatureTokenizer(
+            n_features, config.d_token, category_sizes, pieces, generator
+        )
         mixer = (
             FeatureTokenMixer(n_features, config.d_token, config.mixer_chunk_size, generator)
             if config.mixer

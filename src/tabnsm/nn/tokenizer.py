@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor, nn
 
-from tabnsm.functional.tokens import affine_tokens, category_tokens
+from tabnsm import kernels
+from tabnsm.functional.tokens import affine_tokens, category_tokens, piecewise_tokens
 from tabnsm.nn.linear import uniform_parameter
 
 
 class FeatureTokenizer(nn.Module):
-    """Affine token per number, embedded token per category.
+    """Affine token per number, bent at the ends of pieces, and embedded token per category.
 
     Parameters
     ----------
@@ -22,6 +23,10 @@ class FeatureTokenizer(nn.Module):
         One entry per feature: 0 for a number, else how many codes the category has, code 0
         ("never seen in training") included. Its vector starts, and stays, at zero, so that an
         unseen category speaks through the feature's bias alone. None means numbers only.
+    pieces : Tensor or None
+        Left ends and widths of pieces of each feature, (n_features, 2, n_pieces); the ends are
+        infinite where a feature has fewer, or none at all. A feature with pieces adds to its
+        straight line what `tabnsm.functional.tokens.piecewise_tokens` gives. None means none.
     generator : torch.Generator or None
 
     Shape
@@ -38,12 +43,16 @@ class FeatureTokenizer(nn.Module):
     categorical: Tensor
     offsets: Tensor
     code_limits: Tensor
+    bent: Tensor
+    low: Tensor
+    width: Tensor
 
     def __init__(
         self,
         n_features: int,
         d_token: int,
         category_sizes: Sequence[int] | None = None,
+        pieces: Tensor | None = None,
         generator: Generator | None = None,
     ) -> None:
         super().__init__()
@@ -66,8 +75,35 @@ class FeatureTokenizer(nn.Module):
             )
             with torch.no_grad():
                 self.table[self.offsets] = 0.0
+        pieces = torch.empty(n_features, 2, 0) if pieces is None else pieces
+        bent = torch.isfinite(pieces[:, 0]).any(1).nonzero().flatten()
+        self.register_buffer("bent", bent, persistent=False)
+        self.register_buffer("low", pieces[bent, 0].contiguous(), persistent=False)
+        self.register_buffer("width", pieces[bent, 1].contiguous(), persistent=False)
+        if len(bent):
+            # NOTE[DIFF]: the paper's token is a straight line of the number. All pieces together
+            # begin with half the size of that line.
+            n_pieces = pieces.shape[2]
+            self.slopes = uniform_parameter(
+                len(bent),
+                n_pieces,
+                d_token,
+                bound=0.5 * bound / n_pieces**0.5,
+                generator=generator,
+            )
 
     def forward(self, x: Tensor) -> Tensor:
+        tokens = self._straight(x)
+        if not len(self.bent):
+            return tokens
+        numbers = x[:, self.bent]  # (B, P)
+        if kernels.serves(tokens) and not x.requires_grad:
+            where = (self.bent, self.low, self.width)
+            return kernels.bend_tokens(tokens, numbers, *where, self.slopes)
+        bends = piecewise_tokens(numbers, self.low, self.width, self.slopes)
+        return tokens.index_add(1, self.bent, bends)  # (B, D, d_token)
+
+    def _straight(self, x: Tensor) -> Tensor:
         if not len(self.categorical):
             return affine_tokens(x, self.weight, self.bias)  # (B, D, d_token)
         tokens = x.new_empty(*x.shape, self.bias.shape[1])  # (B, D, d_token)

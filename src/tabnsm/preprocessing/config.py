@@ -35,6 +35,9 @@ class EncoderConfig:
     repeated_strings : {"category", "text"}, default="category"
         What a column of strings is whose values occur ten times each or more on average: a
         category, or text unless it has fewer than ten values (the paper).
+    n_pieces : int, default=16
+        Straight pieces of a number's token, between quantiles of the fit rows; 0 is one
+        straight line (the paper).
     missing_indicators : bool, default=True
         Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
     clip_outliers : bool, default=True
@@ -67,6 +70,7 @@ class EncoderConfig:
     date_encoding: str = "calendar"
     category_encoding: str = "embedding"
     repeated_strings: str = "category"
+    n_pieces: int = 16
     missing_indicators: bool = True
     clip_outliers: bool = True
     text_encoder: str | TextEncoder = "minilm"
@@ -82,6 +86,8 @@ class EncoderConfig:
         _check_choice("repeated_strings", self.repeated_strings, REPEATED_STRINGS)
         _check_choice("text_columns", self.text_columns, TEXT_COLUMNS)
         _check_choice("text_precision", self.text_precision, TEXT_PRECISIONS)
+        if type(self.n_pieces) is not int or self.n_pieces < 0:
+            raise InvalidOptionError(f"n_pieces must be an integer >= 0, got {self.n_pieces!r}.")
         for option in ("missing_indicators", "clip_outliers", "text_cache"):
             _check_choice(option, getattr(self, option), (True, False))
         if not isinstance(self.column_kinds, Mapping):
@@ -106,6 +112,7 @@ class EncoderConfig:
             "date_encoding": self.date_encoding,
             "category_encoding": self.category_encoding,
             "repeated_strings": self.repeated_strings,
+            "n_pieces": self.n_pieces,
             "missing_indicators": self.missing_indicators,
             "clip_outliers": self.clip_outliers,
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,

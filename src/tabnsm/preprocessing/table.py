@@ -19,6 +19,7 @@ from tabnsm.preprocessing.encoded import EncodedTable, TextFeatures
 from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer
+from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
@@ -61,6 +62,7 @@ class TableEncoder:
     feature_names: list[str]
     feature_columns: list[int]
     category_sizes: tuple[int, ...]
+    pieces: Tensor | None
 
     def __init__(self, config: EncoderConfig | None = None) -> None:
         self.config = config or EncoderConfig()
@@ -99,6 +101,7 @@ class TableEncoder:
         statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
         self._settle(statistics, table.has_names, text)
         dense, _ = self._dense.encode(table, range(table.n_columns))
+        self.pieces = self._find_pieces(dense, rows)
         return EncodedTable(torch.from_numpy(dense), texts)
 
     def transform(self, table: Table) -> EncodedTable:
@@ -157,6 +160,8 @@ class TableEncoder:
             "has_names": self._has_names,
             "text": None,
         }
+        if self.pieces is not None:
+            tensors["pieces"] = self.pieces
         if self._text is not None:
             text_tensors, meta["text"] = self._text.to_state()
             tensors.update({f"text.{key}": value for key, value in text_tensors.items()})
@@ -207,6 +212,7 @@ class TableEncoder:
         encoder.specs = [ColumnSpec.from_dict(entries) for entries in meta["columns"]]
         statistics = {kind: Standardizer.from_tensor(tensors[kind]) for kind in STANDARDIZED_KINDS}
         encoder._settle(statistics, meta["has_names"], text)
+        encoder.pieces = tensors["pieces"].clone() if "pieces" in tensors else None
         return encoder
 
     def _fit_columns(self, table: Table, rows: NDArray[np.int64] | None) -> list[FittedColumn]:
@@ -245,6 +251,14 @@ class TableEncoder:
         self.feature_columns = layout.columns
         self.category_sizes = layout.category_sizes
         self.n_features = len(layout.names)
+
+    def _find_pieces(
+        self, dense: NDArray[np.float32], rows: NDArray[np.int64] | None
+    ) -> Tensor | None:
+        if not self.config.n_pieces:
+            return None
+        is_number = np.array(self.category_sizes[: dense.shape[1]]) == 0
+        return find_pieces(dense, rows, is_number, self.n_features, self.config.n_pieces)
 
     def _positions_in(self, table: Table) -> Sequence[int]:
         """Where each column of the fit is in a new table."""

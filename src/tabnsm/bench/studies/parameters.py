@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from tabnsm.bench.studies.table import Column, StudyTable
 from tabnsm.bench.studies.variant import Variant
 from tabnsm.errors import InvalidOptionError
 from tabnsm.presets import Options, resolve_options
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 N_FEATURES = tuple(2**k for k in range(4, 15))
 SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -37,9 +40,12 @@ class BlankTextEncoder:
 
 
 def count_parameters(
-    n_features: int, options: Options, category_sizes: Sequence[int] | None = None
+    n_features: int,
+    options: Options,
+    category_sizes: Sequence[int] | None = None,
+    pieces: Tensor | None = None,
 ) -> int:
-    """Parameters of the network for a number of features.
+    """Parameters of the network for a number of features, by default all numbers.
 
     Examples
     --------
@@ -47,10 +53,14 @@ def count_parameters(
     >>> count_parameters(40, options) > count_parameters(20, options)
     True
     """
+    import torch
+
     from tabnsm.nn.model import TabNSM
 
     architecture = options.to_dict()["architecture"]
-    model = TabNSM(n_features, category_sizes=category_sizes, **architecture)
+    if category_sizes is None:
+        pieces = torch.ones(n_features, 2, options.encoder.n_pieces)
+    model = TabNSM(n_features, category_sizes=category_sizes, pieces=pieces, **architecture)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -140,7 +150,8 @@ def _dataset_rows(dataset: str, options: Options, scope: Scope) -> list[dict[str
         kept = subset(n_all, max(1, round(share * n_all)), scope.caps.get("split", 42))
         encoder = TableEncoder(config)
         encoder.fit_transform(Table.from_native(frame.iloc[:, kept]))
-        count = count_parameters(encoder.n_features, options, encoder.category_sizes)
+        sizes, pieces = encoder.category_sizes, encoder.pieces
+        count = count_parameters(encoder.n_features, options, sizes, pieces)
         rows.append(_row(dataset, f"{share:.0%}", encoder.n_features, count))
     return rows
 

@@ -1,0 +1,89 @@
+"""The compiled bends of tokens against the formula in torch: values and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tabnsm import kernels
+from tabnsm.functional.tokens import piecewise_tokens
+from tabnsm.kernels.library import VARIANTS, _cpu_level
+
+pytestmark = pytest.mark.skipif(kernels.available() == "none", reason="no compiled kernel")
+
+
+def make(
+    n_rows: int = 37, n_features: int = 30, n_pieces: int = 5, d_token: int = 32
+) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(n_features)
+    features = torch.randperm(n_features, generator=generator)[: n_features // 2 + 1].sort().values
+    ends = torch.randn(len(features), n_pieces + 1, generator=generator).sort(1).values
+    low = ends[:, :-1].clone()
+    low[::3, n_pieces // 2 + 1 :] = torch.inf
+    x = torch.randn(n_rows, len(features), generator=generator)
+    x[0] = low[:, 0]
+    shape = (len(features), n_pieces, d_token)
+    return {
+        "tokens": torch.randn(n_rows, n_features, d_token, generator=generator),
+        "x": x,
+        "features": features,
+        "low": low,
+        "width": ends.diff(dim=1),
+        "slopes": torch.randn(shape, generator=generator).requires_grad_(),
+    }
+
+
+def by_formula(tokens: Tensor, features: Tensor, **rest: Tensor) -> Tensor:
+    return tokens.index_add(1, features, piecewise_tokens(**rest))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {},
+        {"n_rows": 1, "n_features": 1},
+        {"n_pieces": 1},
+        {"n_pieces": 16, "d_token": 64},
+        {"n_rows": 300, "n_features": 90},
+    ],
+    ids=str,
+)
+def test_values_and_gradients(
+    variant: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if VARIANTS.index(variant) > _cpu_level():
+        pytest.skip("not for this processor")
+    monkeypatch.setenv("TABNSM_KERNEL", variant)
+    v = make(**sizes)
+    expected = by_formula(**v)
+    direction = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
+    (right,) = torch.autograd.grad(expected, v["slopes"], direction)
+    straight = v["tokens"].clone().requires_grad_()
+    out = kernels.bend_tokens(**(v | {"tokens": straight * 1.0}))
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+    d_tokens, d_slopes = torch.autograd.grad(out, [straight, v["slopes"]], direction)
+    assert torch.equal(d_tokens, direction)
+    torch.testing.assert_close(d_slopes, right, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_and_threads_change_no_bit() -> None:
+    v = make(n_rows=300, n_features=90)
+    direction = torch.randn(v["tokens"].shape, generator=torch.Generator().manual_seed(1))
+
+    def run(rows: slice) -> tuple[Tensor, Tensor]:
+        part = v | {"tokens": v["tokens"][rows].clone(), "x": v["x"][rows]}
+        out = kernels.bend_tokens(**part)
+        return out.detach(), torch.autograd.grad(out, v["slopes"], direction[rows])[0]
+
+    n_threads = torch.get_num_threads()
+    everything, gradient = run(slice(None))
+    torch.testing.assert_close(run(slice(7, 8))[0][0], everything[7], rtol=0, atol=0)
+    try:
+        torch.set_num_threads(3)
+        out, again = run(slice(None))
+    finally:
+        torch.set_num_threads(n_threads)
+    assert torch.equal(out, everything)
+    assert torch.equal(again, gradient)
