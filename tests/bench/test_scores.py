@@ -57,6 +57,14 @@ def test_a_cut_table_is_another_dataset() -> None:
     assert table.partial == {"cpu_small, 500 rows"}
 
 
+def test_a_table_cut_for_a_study_of_tabnsm_is_none_to_compare_on() -> None:
+    cut = RunSpec("tabnsm-paper", "cpu_small", max_rows=500)
+    results = [done(cut, 2.0), done(RunSpec("ridge", "cpu_small"), 2.0)]
+    assert collect_scores(results).datasets == ("cpu_small",)
+    results.append(done(RunSpec("ridge", "cpu_small", max_rows=500), 3.0))
+    assert collect_scores(results).datasets == ("cpu_small", "cpu_small, 500 rows")
+
+
 def test_baselines_are_of_one_encoding_and_tabnsm_of_its_own() -> None:
     specs = [
         RunSpec("ridge", "cpu_small", encoding="paper"),

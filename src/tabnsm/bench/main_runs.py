@@ -48,7 +48,8 @@ def group_runs(
 
     Runs that belong to a study (options after the method's name but for "tuned", a share of the
     columns or of the rows) are left out. Of runs with different caps on time or epochs, those
-    with the loosest caps count. A table cut to `max_rows` is a dataset of its own.
+    with the loosest caps count. A table cut to `max_rows` is a dataset of its own, if others than
+    TabNSM ran on it; else it was cut for a study.
 
     Parameters
     ----------
@@ -77,7 +78,12 @@ def group_runs(
             groups[cell].append((spec, result))
         else:
             failures[cell].append(failure)
-    return {cell: _loosest(runs) for cell, runs in groups.items()}, failures
+    compared = {label for method, label in groups if not method.startswith("tabnsm-")}
+    return {
+        cell: _loosest(runs)
+        for cell, runs in groups.items()
+        if runs[0][0].max_rows is None or cell[1] in compared
+    }, failures
 
 
 def _is_main_run(spec: RunSpec, encoding: str) -> bool:
