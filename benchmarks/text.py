@@ -126,13 +126,18 @@ def sample(strings: list[str], n_strings: int) -> list[str]:
 
 
 def distinct_strings(data_dir: Path, table: str, text_columns: str) -> list[str]:
-    """The strings that the default table encoder hands to its text encoder."""
+    """The strings that the table encoder hands to its text encoder, repeated ones as text, too."""
     facts = json.loads((data_dir / f"{table}.json").read_text())
     frame = pd.read_parquet(data_dir / f"{table}.parquet")
     frame = frame.drop(columns=[facts["target"], *facts["drop"]])
     collector = Collector()
     options = resolve_options(
-        {"text_encoder": collector, "text_columns": text_columns, "text_cache": False}
+        {
+            "repeated_strings": "text",
+            "text_encoder": collector,
+            "text_columns": text_columns,
+            "text_cache": False,
+        }
     )
     TableEncoder(options.encoder).fit_transform(Table.from_native(frame))
     return collector.strings
