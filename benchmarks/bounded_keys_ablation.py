@@ -46,7 +46,7 @@ def read_table(data_dir: Path, name: str, n_rows: int) -> tuple[pd.DataFrame, np
 
 
 def run(X: pd.DataFrame, y: np.ndarray, *, most: int, seed: int, max_epochs: int) -> dict[str, Any]:
-    """Fit the default estimator with as few keys as give no key more than `most` blocks."""
+    """Fit with as few keys as give no key more than `most` blocks, and straight tokens."""
     X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.2, random_state=SPLIT)
     X_train, X_val, y_train, y_val = train_test_split(
         X_rest, y_rest, test_size=0.1, random_state=SPLIT
@@ -55,7 +55,7 @@ def run(X: pd.DataFrame, y: np.ndarray, *, most: int, seed: int, max_epochs: int
     n_compressed = n_blocks(n_features, BLOCK)
     n_keys = n_blocks(n_compressed, most)
     model = TabNSMRegressor(
-        max_exact_features=n_keys * BLOCK, max_epochs=max_epochs, random_state=seed
+        max_exact_features=n_keys * BLOCK, n_pieces=0, max_epochs=max_epochs, random_state=seed
     )
     started = time.perf_counter()
     model.fit(X_train, y_train, X_val=X_val, y_val=y_val)
