@@ -33,7 +33,9 @@ def script(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def check(result: Mapping[str, Any], n_rows: int, n_figures: int) -> None:
+def check(
+    result: Mapping[str, Any], n_rows: int, n_figures: int, *, can_be_zero: bool = False
+) -> None:
     """The common form: JSON, rows of positive numbers, figures with their fields."""
     assert json.loads(json.dumps(result, allow_nan=False)) is not None
     assert result["missing"] == []
@@ -42,7 +44,7 @@ def check(result: Mapping[str, Any], n_rows: int, n_figures: int) -> None:
     for entry in result["figures"]:
         assert set(entry) == FIGURE_KEYS
         assert math.isfinite(entry["value"])
-        assert entry["value"] > 0
+        assert entry["value"] > 0 or (can_be_zero and entry["value"] == 0)
         assert entry["at_least"] is None or entry["at_most"] is None
 
 
@@ -223,7 +225,8 @@ def test_encoding_memory(data_dir: Path) -> None:
     result = script("encoding_memory").run(
         data_dir=data_dir, n_rows=3000, text_encoder=FakeTextEncoder(384)
     )
-    check(result, n_rows=1, n_figures=1)
+    # Within this process, memory that other tests have freed may do.
+    check(result, n_rows=1, n_figures=1, can_be_zero=True)
     row = result["rows"][0]
     assert row["n_features"] == 390
     assert 0 < row["distinct_texts"] <= 3000
