@@ -45,13 +45,17 @@ def read_table(data_dir: Path, name: str, n_rows: int) -> tuple[pd.DataFrame, np
 def run(
     X: pd.DataFrame, y: np.ndarray, *, text_columns: str, seed: int, **options: Any
 ) -> dict[str, Any]:
-    """Fit the default estimator with all strings as text, their columns joined or apart."""
+    """Fit with all strings as text, their columns joined or apart, and straight tokens."""
     X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.2, random_state=SPLIT)
     X_train, X_val, y_train, y_val = train_test_split(
         X_rest, y_rest, test_size=0.1, random_state=SPLIT
     )
     model = TabNSMRegressor(
-        text_columns=text_columns, repeated_strings="text", random_state=seed, **options
+        text_columns=text_columns,
+        repeated_strings="text",
+        n_pieces=0,
+        random_state=seed,
+        **options,
     )
     started = time.perf_counter()
     model.fit(X_train, y_train, X_val=X_val, y_val=y_val)
