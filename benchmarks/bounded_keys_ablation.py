@@ -14,68 +14,36 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import statistics
-import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from sklearn.model_selection import train_test_split
+from ablation import fit_and_score, in_words, read_table, split_rows
 
 from tabnsm import TabNSMRegressor
 from tabnsm.container import atomic_write
 from tabnsm.functional.blocks import n_blocks
-from tabnsm.metrics import regression_metrics
 
 TABLES = ("blog_feedback", "ujiindoorloc")
 MOST_BLOCKS_PER_KEY = (1, 2, 4, 16)
 BLOCK = 10
-SPLIT = 42
-
-
-def read_table(data_dir: Path, name: str, n_rows: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Some rows of a table, without the columns that its description calls leaks."""
-    about = json.loads((data_dir / f"{name}.json").read_text())
-    frame = pd.read_parquet(data_dir / about["file"]).sample(n_rows, random_state=SPLIT)
-    X = frame.drop(columns=[about["target"], *about["drop"]]).reset_index(drop=True)
-    return X, frame[about["target"]].to_numpy(dtype=np.float64)
 
 
 def run(X: pd.DataFrame, y: np.ndarray, *, most: int, seed: int, max_epochs: int) -> dict[str, Any]:
     """Fit with as few keys as give no key more than `most` blocks, and straight tokens."""
-    X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.2, random_state=SPLIT)
-    X_train, X_val, y_train, y_val = train_test_split(
-        X_rest, y_rest, test_size=0.1, random_state=SPLIT
-    )
-    n_features = int((X_train.nunique() > 1).sum())  # constant columns are left out by the encoder
+    rows = split_rows(X, y)
+    n_features = int((rows[0].nunique() > 1).sum())  # constant columns are left out by the encoder
     n_compressed = n_blocks(n_features, BLOCK)
     n_keys = n_blocks(n_compressed, most)
     model = TabNSMRegressor(
         max_exact_features=n_keys * BLOCK, n_pieces=0, max_epochs=max_epochs, random_state=seed
     )
-    started = time.perf_counter()
-    model.fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    if model.encoder_.n_features != n_features:
-        raise RuntimeError(f"{n_features} features expected, got {model.encoder_.n_features}")
-    return {
-        "seed": seed,
-        "n_features": n_features,
-        "blocks_per_key": n_blocks(n_compressed, n_keys),
-        "n_keys": n_keys,
-        "n_rows": {"train": len(X_train), "validation": len(X_val), "test": len(X_test)},
-        "validation": regression_metrics(y_val, model.predict(X_val)),
-        "test": regression_metrics(y_test, model.predict(X_test)),
-        "epochs": len(model.history_),
-        "best_epoch": model.history_.best_epoch,
-        "fit_seconds": round(time.perf_counter() - started, 1),
-        "config": model.options_.to_dict(),
-        "versions": {name: version(name) for name in ("tabnsm", "torch", "numpy", "scikit-learn")}
-        | {"python": platform.python_version(), "threads": torch.get_num_threads()},
-    }
+    scores = fit_and_score(model, rows)
+    if scores["n_features"] != n_features:
+        raise RuntimeError(f"{n_features} features expected, got {scores['n_features']}")
+    own = {"seed": seed, "blocks_per_key": n_blocks(n_compressed, n_keys), "n_keys": n_keys}
+    return own | scores
 
 
 def summarize(results: list[dict[str, Any]]) -> str:
@@ -83,15 +51,8 @@ def summarize(results: list[dict[str, Any]]) -> str:
     lines = []
     for n_keys in sorted({result["n_keys"] for result in results}, reverse=True):
         runs = [result for result in results if result["n_keys"] == n_keys]
-        scores = []
-        for part in ("validation", "test"):
-            values = [result[part]["rmse"] for result in runs]
-            spread = statistics.stdev(values) if len(values) > 1 else 0.0
-            scores.append(f"{part} RMSE {statistics.mean(values):8.3f} +- {spread:.3f}")
-        lines.append(
-            f"  {n_keys:2d} keys of {runs[0]['blocks_per_key']:2d} blocks: {', '.join(scores)} "
-            f"({len(runs)} seeds)"
-        )
+        blocks = runs[0]["blocks_per_key"]
+        lines.append(f"  {n_keys:2d} keys of {blocks:2d} blocks: {in_words(runs)}")
     return "\n".join(lines)
 
 

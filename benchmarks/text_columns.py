@@ -13,43 +13,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import statistics
-import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from sklearn.model_selection import train_test_split
+from ablation import fit_and_score, in_words, read_table, split_rows
 
 from tabnsm import TabNSMRegressor
 from tabnsm.container import atomic_write
-from tabnsm.metrics import regression_metrics
 
 N_ROWS = {"electric_vehicle_population": 3000, "womens_clothing_reviews": 1500}
 TEXT_COLUMNS = ("joined", "separate")
-SPLIT = 42
-
-
-def read_table(data_dir: Path, name: str, n_rows: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Some rows of a table, without the columns that its description calls leaks."""
-    about = json.loads((data_dir / f"{name}.json").read_text())
-    frame = pd.read_parquet(data_dir / about["file"]).sample(n_rows, random_state=SPLIT)
-    X = frame.drop(columns=[about["target"], *about["drop"]]).reset_index(drop=True)
-    return X, frame[about["target"]].to_numpy(dtype=np.float64)
 
 
 def run(
     X: pd.DataFrame, y: np.ndarray, *, text_columns: str, seed: int, **options: Any
 ) -> dict[str, Any]:
     """Fit with all strings as text, their columns joined or apart, and straight tokens."""
-    X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.2, random_state=SPLIT)
-    X_train, X_val, y_train, y_val = train_test_split(
-        X_rest, y_rest, test_size=0.1, random_state=SPLIT
-    )
     model = TabNSMRegressor(
         text_columns=text_columns,
         repeated_strings="text",
@@ -57,23 +38,10 @@ def run(
         random_state=seed,
         **options,
     )
-    started = time.perf_counter()
-    model.fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    return {
-        "seed": seed,
-        "text_columns": text_columns,
-        "n_features": model.encoder_.n_features,
-        "n_text_features": sum("text_" in name for name in model.encoder_.feature_names),
-        "n_rows": {"train": len(X_train), "validation": len(X_val), "test": len(X_test)},
-        "validation": regression_metrics(y_val, model.predict(X_val)),
-        "test": regression_metrics(y_test, model.predict(X_test)),
-        "epochs": len(model.history_),
-        "best_epoch": model.history_.best_epoch,
-        "fit_seconds": round(time.perf_counter() - started, 1),
-        "config": model.options_.to_dict(),
-        "versions": {name: version(name) for name in ("tabnsm", "torch", "numpy", "scikit-learn")}
-        | {"python": platform.python_version(), "threads": torch.get_num_threads()},
-    }
+    scores = fit_and_score(model, split_rows(X, y))
+    n_text_features = sum("text_" in name for name in model.encoder_.feature_names)
+    own = {"seed": seed, "text_columns": text_columns, "n_text_features": n_text_features}
+    return own | scores
 
 
 def summarize(results: list[dict[str, Any]]) -> str:
@@ -81,15 +49,7 @@ def summarize(results: list[dict[str, Any]]) -> str:
     lines = []
     for text_columns in TEXT_COLUMNS:
         runs = [result for result in results if result["text_columns"] == text_columns]
-        scores = []
-        for part in ("validation", "test"):
-            values = [result[part]["rmse"] for result in runs]
-            spread = statistics.stdev(values) if len(values) > 1 else 0.0
-            scores.append(f"{part} RMSE {statistics.mean(values):8.4f} +- {spread:.4f}")
-        lines.append(
-            f"  {text_columns:8} (D = {runs[0]['n_features']}): {', '.join(scores)} "
-            f"({len(runs)} seeds)"
-        )
+        lines.append(f"  {text_columns:8} (D = {runs[0]['n_features']}): {in_words(runs)}")
     return "\n".join(lines)
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -87,3 +92,52 @@ def test_rows_and_threads_change_no_bit() -> None:
         torch.set_num_threads(n_threads)
     assert torch.equal(out, everything)
     assert torch.equal(again, gradient)
+
+
+def test_two_python_threads_at_once() -> None:
+    problems = [make(n_rows=300, n_features=60 + k) for k in range(6)]
+
+    def run(v: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        out = kernels.bend_tokens(**(v | {"tokens": v["tokens"].clone()}))
+        return out.detach(), torch.autograd.grad(out.sum(), v["slopes"])[0]
+
+    expected = [run(v) for v in problems]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, problems))
+    for one, other in zip(found, expected, strict=True):
+        assert all(torch.equal(x, y) for x, y in zip(one, other, strict=True))
+
+
+FORK = """
+import os
+import torch
+from tests.kernels.test_tokens import make
+from tabnsm import kernels
+
+torch.set_num_threads(2)
+v = make(n_rows=60, n_features=90)
+first, second = v["tokens"].clone(), v["tokens"].clone()
+with torch.no_grad():
+    before = kernels.bend_tokens(**(v | {"tokens": first})).numpy()
+    # The child leaves torch's own threads alone, which do not survive a fork.
+    child = os.fork()
+    after = kernels.bend_tokens(**(v | {"tokens": second})).numpy()
+same = (after == before).all()
+if child == 0:
+    os._exit(0 if same else 1)
+_, status = os.waitpid(child, 0)
+assert same and os.waitstatus_to_exitcode(status) == 0
+print("same")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork on this system")
+def test_it_works_after_a_fork_on_both_sides() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout == "same\n", done.stderr
