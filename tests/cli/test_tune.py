@@ -48,6 +48,7 @@ def test_the_best_options_make_the_model(
 ) -> None:
     best = tmp_path / "best.json"
     options = ["--trials", "3", "--epochs", "2", "--seed", "4", "--kind", "c=numeric"]
+    options += ["--text-columns", "separate", "--text-precision", "int8"]
     assert main(arguments(folder, best, *options)) == 0
     captured = capsys.readouterr()
     assert captured.err.count("trial ") == 3
@@ -62,6 +63,7 @@ def test_the_best_options_make_the_model(
     assert config["preset"] == "fast"
     assert config["max_epochs"] == 2
     assert config["column_kinds"] == {"c": "numeric"}
+    assert (config["text_columns"], config["text_precision"]) == ("separate", "int8")
     model = tmp_path / "m.safetensors"
     assert fit(folder, model, "--config", str(best), "--seed", "4") == 0
     fitted = TabNSMRegressor.load(model)

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabnsm.cli.arguments import (
+    Data,
+    Drop,
+    Group,
+    Kind,
+    Quiet,
+    Target,
+    TextColumns,
+    TextEncoder,
+    TextPrecision,
+    Time,
+    Validation,
+    ValidationFraction,
+    Weight,
+    column_kinds,
+    left_out,
+    progress_level,
+    read_rows,
+)
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
-from tabnsm.files import TableFile, check_output, open_table
+from tabnsm.files import check_output, open_table
 
 if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
@@ -34,8 +52,8 @@ HELP = help_text(
 
 def fit(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    data: Data,
+    target: Target,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     preset: Annotated[
         str, typer.Option(help="default, paper (its equations) or fast (less accurate).")
@@ -44,31 +62,13 @@ def fit(
         Path | None,
         typer.Option(help="JSON file of options, as tabnsm tune writes; the command line wins."),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Kind of a column: numeric, category, text, date; may be repeated.",
-            metavar="COL=KIND",
-        ),
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(help="Column with a weight per row; no feature.")
-    ] = None,
-    validation: Annotated[
-        Path | None, typer.Option(help="Table to validate on, instead of held-out rows.")
-    ] = None,
-    validation_fraction: Annotated[
-        float, typer.Option(help="Share of the rows that is held out.")
-    ] = 0.1,
-    group: Annotated[
-        str | None, typer.Option(help="Hold out whole groups by this column; no feature.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="Hold out the latest rows by this column; stays a feature.")
-    ] = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    weight: Weight = None,
+    validation: Validation = None,
+    validation_fraction: ValidationFraction = 0.1,
+    group: Group = None,
+    time: Time = None,
     epochs: Annotated[int | None, typer.Option(help="Most passes over the rows.")] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds of training.", metavar="SECONDS")
@@ -80,25 +80,18 @@ def fit(
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
-    text_encoder: Annotated[
-        str,
-        typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
-    ] = "minilm",
-    text_columns: Annotated[
-        str, typer.Option(help="Embed text columns joined into one string per row, or separate.")
-    ] = "joined",
-    text_precision: Annotated[
-        str, typer.Option(help="float32, or int8: faster, and rounds.")
-    ] = "float32",
+    text_encoder: TextEncoder = "minilm",
+    text_columns: TextColumns = "joined",
+    text_precision: TextPrecision = "float32",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="A line per epoch, and the columns.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train and save."""
     check_output(out)
     file = open_table(data)
-    left_out = _left_out(file, target, drop or [], weight, group, time)
+    no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
     if verbose and quiet:
         raise InvalidOptionError("--verbose and --quiet cannot both be given.")
@@ -108,7 +101,7 @@ def fit(
 
     options = {
         "preset": preset,
-        "column_kinds": _column_kinds(file, kind or [], [*left_out, target]),
+        "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
         "validation_fraction": validation_fraction,
         "max_epochs": epochs,
         "time_limit": time_limit,
@@ -123,7 +116,7 @@ def fit(
         options = _with_config(context, config, options)
     model = TabNSMRegressor(**options)  # type: ignore[arg-type]
     resolve_options(model.get_params(deep=False))  # complain before the file is read
-    features = [name for name in file.names if name not in left_out and name != target]
+    features = [name for name in file.names if name not in no_features and name != target]
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
     rows = read_rows(file, features, target, weight, group, time, validation_file)
@@ -131,40 +124,6 @@ def fit(
     model.save(out)
     if not quiet:
         _report(model, out, verbose)
-
-
-def _left_out(
-    file: TableFile,
-    target: str,
-    drop: list[str],
-    weight: str | None,
-    group: str | None,
-    time: str | None,
-) -> list[str]:
-    """Columns that are no features, after a check of all names."""
-    named = [("--target", target), *(("--drop", name) for name in drop)]
-    optional = {"--weight": weight, "--group": group, "--time": time}
-    named += [(option, name) for option, name in optional.items() if name is not None]
-    for option, name in named:
-        file.check_column(name, option)
-        if option != "--target" and name == target:
-            raise InvalidOptionError(
-                f"{option} must not name the target, got {name!r}. Name another column."
-            )
-    return [*drop, *(name for name in (weight, group) if name is not None)]
-
-
-def _column_kinds(file: TableFile, kinds: list[str], taken: list[str]) -> dict[str, str] | None:
-    chosen = {}
-    for entry in kinds:
-        name, separator, kind = entry.rpartition("=")
-        if not separator:
-            raise InvalidOptionError(f"--kind must look like COL=KIND, got {entry!r}.")
-        file.check_column(name, "--kind")
-        if name in taken:
-            raise InvalidOptionError(f"--kind must name a feature, but {name!r} is none.")
-        chosen[name] = kind
-    return chosen or None
 
 
 def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -184,38 +143,6 @@ def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) 
 def _is_given(context: typer.Context, parameter: str) -> bool:
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"
-
-
-def progress_level(verbose: bool, quiet: bool) -> int:
-    """Level of detail on the screen: a bar needs a terminal, a log gets lines."""
-    return 0 if quiet else 2 if verbose or not sys.stderr.isatty() else 1
-
-
-def read_rows(
-    file: TableFile,
-    features: list[str],
-    target: str,
-    weight: str | None,
-    group: str | None,
-    time: str | None,
-    validation: TableFile | None,
-) -> dict[str, Any]:
-    """Read the columns that training needs; arguments of `TabNSMRegressor.fit`."""
-    from tabnsm.cli.columns import group_values, number_values, time_values
-
-    others = [name for name in (target, weight, group, time) if name is not None]
-    table = file.read(list(dict.fromkeys([*features, *others])))
-    rows: dict[str, Any] = {"X": table.select(features), "y": table.column(target)}
-    if weight is not None:
-        rows["sample_weight"] = number_values(table, weight, "--weight")
-    if validation is not None:
-        held_out = validation.read([*features, target])
-        rows |= {"X_val": held_out.select(features), "y_val": held_out.column(target)}
-    if group is not None:
-        rows["validation_groups"] = group_values(table, group)
-    if time is not None:
-        rows["validation_time"] = time_values(table, time)
-    return rows
 
 
 def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:

@@ -7,7 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tabnsm.cli.fit import _column_kinds, _left_out, progress_level, read_rows
+from tabnsm.cli.arguments import (
+    Data,
+    Drop,
+    Group,
+    Kind,
+    Quiet,
+    Target,
+    TextColumns,
+    TextEncoder,
+    TextPrecision,
+    Time,
+    Validation,
+    ValidationFraction,
+    Weight,
+    column_kinds,
+    left_out,
+    progress_level,
+    read_rows,
+)
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import check_output, open_table
@@ -32,8 +50,8 @@ HELP = help_text(
 
 
 def tune(
-    data: Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    data: Data,
+    target: Target,
     out: Annotated[Path, typer.Option("--out", "-o", help="JSON file to write the options to.")],
     trials: Annotated[
         int, typer.Option(help="Trials in all, those of earlier runs included.")
@@ -51,41 +69,22 @@ def tune(
     preset: Annotated[
         str, typer.Option(help="What to start from: default, paper or fast.")
     ] = "default",
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Kind of a column: numeric, category, text, date; may be repeated.",
-            metavar="COL=KIND",
-        ),
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(help="Column with a weight per row; no feature.")
-    ] = None,
-    validation: Annotated[
-        Path | None, typer.Option(help="Table to validate on, instead of held-out rows.")
-    ] = None,
-    validation_fraction: Annotated[
-        float, typer.Option(help="Share of the rows that is held out.")
-    ] = 0.1,
-    group: Annotated[
-        str | None, typer.Option(help="Hold out whole groups by this column; no feature.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="Hold out the latest rows by this column; stays a feature.")
-    ] = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    weight: Weight = None,
+    validation: Validation = None,
+    validation_fraction: ValidationFraction = 0.1,
+    group: Group = None,
+    time: Time = None,
     epochs: Annotated[
         int | None, typer.Option(help="Most passes over the rows of a trial.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
-    text_encoder: Annotated[
-        str,
-        typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
-    ] = "minilm",
+    text_encoder: TextEncoder = "minilm",
+    text_columns: TextColumns = "joined",
+    text_precision: TextPrecision = "float32",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line per trial.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Search and save."""
     check_output(out)
@@ -97,16 +96,18 @@ def tune(
     if journal == out:
         raise InvalidOptionError(f"--out and --storage must be two files, got {out} for both.")
     file = open_table(data)
-    left_out = _left_out(file, target, drop or [], weight, group, time)
+    no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
     options = {
-        "column_kinds": _column_kinds(file, kind or [], [*left_out, target]),
+        "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
         "max_epochs": epochs,
         "time_limit": trial_time_limit,
         "text_encoder": None if text_encoder == "minilm" else text_encoder,
+        "text_columns": None if text_columns == "joined" else text_columns,
+        "text_precision": None if text_precision == "float32" else text_precision,
         "validation_fraction": None if validation_fraction == 0.1 else validation_fraction,
     }
-    features = [name for name in file.names if name not in left_out and name != target]
+    features = [name for name in file.names if name not in no_features and name != target]
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
 

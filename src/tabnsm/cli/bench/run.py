@@ -10,7 +10,6 @@ import typer
 from tabnsm.cli.bench.arguments import (
     DATA_DIR,
     FAILED,
-    INTERRUPTED,
     RESULTS_DIR,
     DataDir,
     Encoding,
@@ -26,6 +25,7 @@ from tabnsm.cli.bench.arguments import (
     numbers,
     some_words,
 )
+from tabnsm.cli.bench.shown import shown_runs
 from tabnsm.cli.teaching import help_text
 
 HELP = help_text(
@@ -81,7 +81,6 @@ def run(
     """Run methods on datasets."""
     from rich.console import Console
 
-    from tabnsm.bench.progress import RunTable
     from tabnsm.bench.protocol import RunSpec
     from tabnsm.bench.run import run_many
 
@@ -111,21 +110,14 @@ def run(
         )
     ]
     check_methods(specs)
-    console = Console(highlight=False)
-    table = RunTable(len(specs), console)
-    try:
-        with table:
-            run_many(
-                specs,
-                data_dir,
-                results,
-                n_processes=processes,
-                n_threads=threads,
-                display=table,
-            )
-    except KeyboardInterrupt:
-        print(f"Interrupted. {table.summary()}. The same command goes on from here.")
-        raise SystemExit(INTERRUPTED) from None
-    print(table.summary())
+    with shown_runs(len(specs), Console(highlight=False)) as table:
+        run_many(
+            specs,
+            data_dir,
+            results,
+            n_processes=processes,
+            n_threads=threads,
+            display=table,
+        )
     if any(ending.state == "failed" for _, ending in table.failures):
         raise typer.Exit(FAILED)

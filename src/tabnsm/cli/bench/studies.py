@@ -12,7 +12,6 @@ import typer
 from tabnsm.cli.bench.arguments import (
     DATA_DIR,
     FAILED,
-    INTERRUPTED,
     RESULTS_DIR,
     AsJson,
     DataDir,
@@ -30,6 +29,7 @@ from tabnsm.cli.bench.arguments import (
     table_console,
     words,
 )
+from tabnsm.cli.bench.shown import shown_runs
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
 
@@ -191,25 +191,16 @@ def _table(
     """The table, and how many runs failed on the way."""
     from rich.console import Console
 
-    from tabnsm.bench.progress import RunTable
     from tabnsm.bench.studies.running import run_study, tabulate
 
     specs = study.all_specs(scope)
     if not (run and specs):
         return tabulate(study, scope, results), 0
     check_methods(specs)
-    progress = RunTable(len(specs), Console(stderr=True, highlight=False))
-    try:
-        with progress:
-            table = run_study(
-                study, scope, results, n_processes=processes, n_threads=threads, display=progress
-            )
-    except KeyboardInterrupt:
-        progress.console.print(
-            f"Interrupted. {progress.summary()}. The same command goes on from here."
+    with shown_runs(len(specs), Console(stderr=True, highlight=False)) as progress:
+        table = run_study(
+            study, scope, results, n_processes=processes, n_threads=threads, display=progress
         )
-        raise SystemExit(INTERRUPTED) from None
-    progress.console.print(progress.summary())
     return table, sum(ending.state == "failed" for _, ending in progress.failures)
 
 

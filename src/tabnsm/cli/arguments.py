@@ -1,0 +1,110 @@
+"""Arguments of the commands that train on a table file, and what they read of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tabnsm.errors import InvalidOptionError
+from tabnsm.files import TableFile
+
+Data = Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")]
+Target = Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Kind of a column: numeric, category, text, date; may be repeated.",
+        metavar="COL=KIND",
+    ),
+]
+Weight = Annotated[str | None, typer.Option(help="Column with a weight per row; no feature.")]
+Validation = Annotated[
+    Path | None, typer.Option(help="Table to validate on, instead of held-out rows.")
+]
+ValidationFraction = Annotated[float, typer.Option(help="Share of the rows that is held out.")]
+Group = Annotated[
+    str | None, typer.Option(help="Hold out whole groups by this column; no feature.")
+]
+Time = Annotated[
+    str | None, typer.Option(help="Hold out the latest rows by this column; stays a feature.")
+]
+TextEncoder = Annotated[
+    str,
+    typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
+]
+TextColumns = Annotated[
+    str, typer.Option(help="Embed text columns joined into one string per row, or separate.")
+]
+TextPrecision = Annotated[str, typer.Option(help="float32, or int8: faster, and rounds.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]
+
+
+def left_out(
+    file: TableFile,
+    target: str,
+    drop: list[str],
+    weight: str | None,
+    group: str | None,
+    time: str | None,
+) -> list[str]:
+    """Columns that are no features, after a check of all names."""
+    named = [("--target", target), *(("--drop", name) for name in drop)]
+    optional = {"--weight": weight, "--group": group, "--time": time}
+    named += [(option, name) for option, name in optional.items() if name is not None]
+    for option, name in named:
+        file.check_column(name, option)
+        if option != "--target" and name == target:
+            raise InvalidOptionError(
+                f"{option} must not name the target, got {name!r}. Name another column."
+            )
+    return [*drop, *(name for name in (weight, group) if name is not None)]
+
+
+def column_kinds(file: TableFile, kinds: list[str], taken: list[str]) -> dict[str, str] | None:
+    """Kinds by column, of entries like COL=KIND."""
+    chosen = {}
+    for entry in kinds:
+        name, separator, kind = entry.rpartition("=")
+        if not separator:
+            raise InvalidOptionError(f"--kind must look like COL=KIND, got {entry!r}.")
+        file.check_column(name, "--kind")
+        if name in taken:
+            raise InvalidOptionError(f"--kind must name a feature, but {name!r} is none.")
+        chosen[name] = kind
+    return chosen or None
+
+
+def progress_level(verbose: bool, quiet: bool) -> int:
+    """Level of detail on the screen: a bar needs a terminal, a log gets lines."""
+    return 0 if quiet else 2 if verbose or not sys.stderr.isatty() else 1
+
+
+def read_rows(
+    file: TableFile,
+    features: list[str],
+    target: str,
+    weight: str | None,
+    group: str | None,
+    time: str | None,
+    validation: TableFile | None,
+) -> dict[str, Any]:
+    """Read the columns that training needs; arguments of `TabNSMRegressor.fit`."""
+    from tabnsm.cli.columns import group_values, number_values, time_values
+
+    others = [name for name in (target, weight, group, time) if name is not None]
+    table = file.read(list(dict.fromkeys([*features, *others])))
+    rows: dict[str, Any] = {"X": table.select(features), "y": table.column(target)}
+    if weight is not None:
+        rows["sample_weight"] = number_values(table, weight, "--weight")
+    if validation is not None:
+        held_out = validation.read([*features, target])
+        rows |= {"X_val": held_out.select(features), "y_val": held_out.column(target)}
+    if group is not None:
+        rows["validation_groups"] = group_values(table, group)
+    if time is not None:
+        rows["validation_time"] = time_values(table, time)
+    return rows
