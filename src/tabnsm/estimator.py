@@ -24,6 +24,7 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler, check_target
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
+from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.checkpoint import Checkpoint, make_checkpoint_folder
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History
@@ -94,6 +95,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Softness of GridLoss: 0.02 of the range; paper: 1.0 standard deviations.
     normalize_grid : bool or None, default None
         Whether GridLoss is in target units and not in index units: True; paper: False.
+    bend_tails : bool or None, default None
+        Whether a target of which one row in a thousand carries over half of the squared
+        deviation is learned on a scale that is logarithmic in its tails: True; paper: False.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
@@ -110,6 +114,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Of AdamW, halved when validation stalls.
     weight_decay : float, default 1e-2
         Of AdamW, for matrices.
+    weight_averaging : float or None, default None
+        How much of the running average of the weights a step keeps; the average validates
+        and predicts: 0.995; paper: 0, the weights themselves.
     patience : int or None, default None
         Epochs without a better validation RMSE before training stops: 16; fast: 6.
     scheduler_patience : int or None, default None
@@ -207,6 +214,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_grid_cells: int = 100,
         temperature: float | None = None,
         normalize_grid: bool | None = None,
+        bend_tails: bool | None = None,
         n_difficulty_bins: int = 5,
         max_boost: float = 2.0,
         refresh_every: int = 5,
@@ -215,6 +223,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 2e-3,
         weight_decay: float = 1e-2,
+        weight_averaging: float | None = None,
         patience: int | None = None,
         scheduler_patience: int | None = None,
         gradient_clip: float = 1.0,
@@ -257,6 +266,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_grid_cells = n_grid_cells
         self.temperature = temperature
         self.normalize_grid = normalize_grid
+        self.bend_tails = bend_tails
         self.n_difficulty_bins = n_difficulty_bins
         self.max_boost = max_boost
         self.refresh_every = refresh_every
@@ -265,6 +275,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.weight_averaging = weight_averaging
         self.patience = patience
         self.scheduler_patience = scheduler_patience
         self.gradient_clip = gradient_clip
@@ -356,7 +367,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             val_encoded = encoder.transform(given[0])
             data = TrainingData(encoded, target, weight, val_encoded, given[1], None)
-        scaler = TargetScaler.fit(data.train_target, data.train_weight)
+        scaler = TargetScaler.fit(
+            data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
+        )
 
         state = _initial_state(encoder, options, data.train.n_rows, generator, device)
         checkpoint = None
@@ -583,6 +596,7 @@ def _initial_state(
     return TrainingState(
         model=model,
         optimizer=make_optimizer(model, training),
+        average=WeightAverage(model, training.weight_averaging),
         sampler=RiseSampler(n_rows, options.rise, generator),
         monitor=ValidationMonitor(training.patience, training.scheduler_patience),
         generator=generator,

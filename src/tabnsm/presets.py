@@ -31,7 +31,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "gates": "feature",
         "normalize_grid": False,
         "temperature": 1.0,
+        "bend_tails": False,
         "draw": "multinomial",
+        "weight_averaging": 0.0,
     },
     "fast": {"d_token": 16, "max_epochs": 30, "patience": 6, "scheduler_patience": 2},
 }

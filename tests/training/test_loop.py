@@ -13,6 +13,7 @@ from tabnsm.errors import InvalidOptionError, TabNSMWarning
 from tabnsm.nn import TabNSM
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History
@@ -50,6 +51,7 @@ def make(
     state = TrainingState(
         model,
         make_optimizer(model, config),
+        WeightAverage(model, config.weight_averaging),
         RiseSampler(150, rise or RiseConfig(), generator),
         ValidationMonitor(config.patience, config.scheduler_patience),
         generator,
@@ -62,7 +64,7 @@ def make(
 def test_the_best_epoch_is_restored() -> None:
     trainer, state = make(TrainingConfig(max_epochs=12, learning_rate=2e-2))
     history = trainer.train(state)
-    assert trainer.evaluate(state.model) == history.best.validation_rmse
+    assert trainer.evaluate(state.model)[0] == history.best.validation_rmse
     assert history.best.validation_rmse == min(e.validation_rmse for e in history)
     assert history.stop_reason == "max_epochs=12 reached"
     assert not state.model.training
@@ -77,7 +79,7 @@ def test_training_learns() -> None:
 def test_stopping_and_schedule_follow_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer, state = make(TrainingConfig(max_epochs=50, patience=6, scheduler_patience=2))
     scores = iter([3.0, 2.0] + [2.5] * 40)
-    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: next(scores))
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: (next(scores),) * 2)
     history = trainer.train(state)
     assert len(history) == 8
     assert history.best_epoch == 2
@@ -114,12 +116,12 @@ def test_only_matrices_decay() -> None:
 def test_divergence_keeps_the_best_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer, state = make(TrainingConfig(max_epochs=9))
     scores = iter([3.0, 2.0, float("nan")])
-    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: next(scores))
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: (next(scores),) * 2)
     with pytest.warns(TabNSMWarning, match="left the finite numbers in epoch 3"):
         history = trainer.train(state)
     assert (history.stop_reason, history.best_epoch) == ("diverged", 2)
     trainer, state = make(TrainingConfig())
-    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: float("inf"))
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: (np.inf, np.inf))
     with pytest.raises(TrainingDivergedError, match="Lower learning_rate"):
         trainer.train(state)
 
@@ -128,7 +130,7 @@ def test_infinite_predictions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     trainer, state = make(TrainingConfig())
     with torch.no_grad():
         state.model.head.dec2.bias.fill_(torch.inf)  # type: ignore[union-attr]
-    assert trainer.evaluate(state.model) == np.inf
+    assert trainer.evaluate(state.model) == (np.inf, np.inf)
 
 
 def test_an_interrupt_at_the_end_of_the_first_epoch_leaves_no_half_epoch(

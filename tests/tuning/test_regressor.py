@@ -93,9 +93,9 @@ def test_divergence_is_a_pruned_trial(
     X, y = data
     evaluate, seen = Trainer.evaluate, []
 
-    def diverging(self: Trainer, model: Any) -> float:
+    def diverging(self: Trainer, model: Any) -> tuple[float, float]:
         seen.append(1)
-        return float("inf") if len(seen) == 3 else evaluate(self, model)
+        return (np.inf, np.inf) if len(seen) == 3 else evaluate(self, model)
 
     monkeypatch.setattr(Trainer, "evaluate", diverging)
     result = tune(X, y, options=SMALL, space=SPACE, n_trials=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing.column import Column, parse_floats
 from tabnsm.preprocessing.numeric import Standardizer
 from tabnsm.preprocessing.objects import from_objects, from_times
+from tabnsm.preprocessing.tails import Tails
 
 
 def check_target(
@@ -86,7 +87,9 @@ class TargetScaler:
     pre_scale : float
         Power of two that keeps huge or tiny targets inside float64; 1 as a rule.
     mean, scale : float
-        Mean and standard deviation after that.
+        Mean and standard deviation after that, and after the tails were bent.
+    tails : Tails or None
+        The scale on which a target with heavy tails is learned.
 
     Examples
     --------
@@ -100,10 +103,15 @@ class TargetScaler:
     pre_scale: float
     mean: float
     scale: float
+    tails: Tails | None = None
 
     @classmethod
     def fit(
-        cls, y: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None
+        cls,
+        y: NDArray[np.float64],
+        sample_weight: NDArray[np.float64] | None = None,
+        *,
+        bend_tails: bool = False,
     ) -> TargetScaler:
         """Measure a target.
 
@@ -113,6 +121,8 @@ class TargetScaler:
             Finite targets of the fit rows.
         sample_weight : ndarray of float64, optional
             Weight of each row.
+        bend_tails : bool, default=False
+            Whether heavy tails, if the target has them, are bent first; see `Tails.find`.
 
         Returns
         -------
@@ -121,16 +131,22 @@ class TargetScaler:
         """
         y = np.asarray(y, dtype=np.float64)
         unweighted = Standardizer.fit(y[:, None])
-        pre_scale, center = float(unweighted.pre_scale[0]), float(unweighted.center[0])
+        pre_scale = float(unweighted.pre_scale[0])
+        y = y * pre_scale
+        tails = Tails.find(y) if bend_tails else None
+        if tails is not None:
+            y = tails.bend(y)
+            unweighted = Standardizer.fit(y[:, None])
+        center = float(unweighted.center[0])
         if sample_weight is None:
-            return cls(pre_scale, center, float(unweighted.scale[0]))
+            return cls(pre_scale, center, float(unweighted.scale[0]), tails)
         weight = np.asarray(sample_weight, dtype=np.float64)
         # Only ratios matter, and the largest weight as unit keeps every sum finite.
         weight = weight / weight.max()
-        deviation = y * pre_scale - center
+        deviation = y - center
         shift = float((weight * deviation).sum() / weight.sum())
         spread = float(np.sqrt((weight * np.square(deviation - shift)).sum() / weight.sum()))
-        return cls(pre_scale, center + shift, spread if spread > 0 else 1.0)
+        return cls(pre_scale, center + shift, spread if spread > 0 else 1.0, tails)
 
     def transform(self, y: NDArray[np.float64]) -> NDArray[np.float32]:
         """Standardised target.
@@ -145,8 +161,10 @@ class TargetScaler:
         ndarray of float32
             Mean 0 and spread 1 on the fit rows.
         """
-        y = np.asarray(y, dtype=np.float64)
-        return ((y * self.pre_scale - self.mean) / self.scale).astype(np.float32)
+        y = np.asarray(y, dtype=np.float64) * self.pre_scale
+        if self.tails is not None:
+            y = self.tails.bend(y)
+        return ((y - self.mean) / self.scale).astype(np.float32)
 
     def inverse(self, standard: NDArray[Any]) -> NDArray[np.float64]:
         """Back to the units of the target.
@@ -164,34 +182,38 @@ class TargetScaler:
         standard = np.asarray(standard, dtype=np.float64)
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore"):
-            values = (standard * self.scale + self.mean) / self.pre_scale
+            values = standard * self.scale + self.mean
+            if self.tails is not None:
+                values = self.tails.straighten(values)
+            values = values / self.pre_scale
         return np.clip(values, -largest, largest)
 
-    def to_state(self) -> dict[str, float]:
+    def to_state(self) -> dict[str, Any]:
         """JSON-able form.
 
         Returns
         -------
-        dict of str to float
+        dict
             Its numbers.
         """
-        return {"pre_scale": self.pre_scale, "mean": self.mean, "scale": self.scale}
+        return asdict(self)
 
     @classmethod
-    def from_state(cls, state: dict[str, float]) -> TargetScaler:
+    def from_state(cls, state: dict[str, Any]) -> TargetScaler:
         """Read back :meth:`to_state`.
 
         Parameters
         ----------
-        state : dict of str to float
-            Its numbers.
+        state : dict
+            Its numbers; those of the tails are missing in models of earlier versions.
 
         Returns
         -------
         TargetScaler
             The same scaler.
         """
-        return cls(**state)
+        tails = state.get("tails")
+        return cls(**state | {"tails": None if tails is None else Tails(**tails)})
 
 
 def _one_dimension(y: Any) -> Any:

@@ -56,6 +56,7 @@ class Checkpoint:
         tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
         tensors |= {f"model.{k}": v for k, v in state.model.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in state.best_weights.items()}
+        tensors |= {f"average.{k}": v for k, v in state.average.state_dict().items()}
         tensors |= {f"rise.{k}": v for k, v in state.sampler.state_dict().items()}
         for name, parameter in state.model.named_parameters():
             for key, value in state.optimizer.state.get(parameter, {}).items():
@@ -77,6 +78,7 @@ class Checkpoint:
         self._check(meta)
         state.model.load_state_dict(_part(tensors, "model."))
         state.best_weights = _part(tensors, "best.")
+        state.average.load_state_dict(_part(tensors, "average."))
         state.sampler.load_state_dict(_part(tensors, "rise."))
         state.generator.set_state(tensors["generator"])
         _load_optimizer(state.optimizer, state.model, _part(tensors, "optimizer."))

@@ -25,6 +25,9 @@ class TrainingConfig:
     learning_rate : float, default 2e-3
     weight_decay : float, default 1e-2
         AdamW's; applied to matrices, not to tokens, biases and norms.
+    weight_averaging : float, default 0.995
+        Share of the running average of the weights that a step keeps. The average is what
+        validates and predicts; 0 takes the weights themselves.
     patience : int, default 16
         Epochs without a better validation RMSE before training stops.
     scheduler_patience : int, default 5
@@ -42,6 +45,8 @@ class TrainingConfig:
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float = 2e-3
     weight_decay: float = 1e-2
+    # NOTE[DIFF]: the paper predicts with the weights of one step, which carry its noise.
+    weight_averaging: float = 0.995
     patience: int = 16
     scheduler_patience: int = 5
     gradient_clip: float = 1.0
@@ -66,6 +71,8 @@ class TrainingConfig:
             "gradient_clip must be finite and > 0 (1e30 never clips)",
             clip,
         )
+        keep = self.weight_averaging
+        require(_is_finite(keep) and 0 <= keep < 1, "weight_averaging must be in [0, 1)", keep)
         limit = self.time_limit
         require(
             limit is None or (_is_finite(limit) and limit > 0),

@@ -15,6 +15,7 @@ from torch import Generator, Tensor, nn
 from tabnsm.errors import TabNSMError, TabNSMWarning
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
@@ -66,6 +67,7 @@ class TrainingState:
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
+    average: WeightAverage
     sampler: RiseSampler
     monitor: ValidationMonitor
     generator: Generator
@@ -168,14 +170,15 @@ class Trainer:
             done += 1
             if self._out_of_time():
                 break
-        score = self.evaluate(state.model)
-        if not math.isfinite(score):
-            raise TrainingDivergedError(epoch)
         best_weights = state.best_weights
-        if state.monitor.update(score):
-            best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
+        with state.average.applied(state.model):
+            rmse, score = self.evaluate(state.model)
+            if not math.isfinite(score):
+                raise TrainingDivergedError(epoch)
+            if state.monitor.update(score):
+                best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
         seconds = time.monotonic() - self.started
-        record = EpochRecord(epoch, total / done, score, learning_rate, seconds, refreshed)
+        record = EpochRecord(epoch, total / done, rmse, learning_rate, seconds, refreshed)
         # Together and last, so that Ctrl-C finds weights and history of the same epoch.
         state.history.epochs.append(record)
         state.history.best_epoch = state.monitor.best_epoch
@@ -193,15 +196,24 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(state.model.parameters(), self.config.gradient_clip)
         state.optimizer.step()
+        state.average.update(state.model)
         return float(loss.detach())
 
-    def evaluate(self, model: nn.Module) -> float:
-        """RMSE on the validation rows, in the target's units."""
+    def evaluate(self, model: nn.Module) -> tuple[float, float]:
+        """RMSE on the validation rows in the target's units, and what the best epoch is told by.
+
+        The two are the same unless tails are bent: then the score is the RMSE on the bent scale,
+        because the other depends on a few rows alone.
+        """
+        target, weight = self.data.validation_target, self.data.validation_weight
         standard = predict_rows(model, self.data.validation, self.device)
         if not np.isfinite(standard).all():
-            return math.inf  # the scaler would turn it into the largest number there is
-        prediction = self.scaler.inverse(standard)
-        return weighted_rmse(self.data.validation_target, prediction, self.data.validation_weight)
+            return math.inf, math.inf  # the scaler would turn it into the largest number there is
+        rmse = weighted_rmse(target, self.scaler.inverse(standard), weight)
+        if self.scaler.tails is None:
+            return rmse, rmse
+        bent = self.scaler.transform(target).astype(np.float64)
+        return rmse, weighted_rmse(bent, standard.astype(np.float64), weight)
 
     def row_losses(self, model: nn.Module) -> Tensor:
         """Objective of each training row on the fixed grid of the training targets."""

@@ -65,10 +65,10 @@ class TuningRows:
             )
         # Every trial goes on from here, as a fit would.
         self.generator_state = generator.get_state()
-        self.encoded: dict[str, tuple[TableEncoder, TrainingData, TargetScaler]] = {}
+        self.encoded: dict[str, tuple[TableEncoder, TrainingData]] = {}
 
-    def prepare(self, config: EncoderConfig) -> tuple[TableEncoder, TrainingData, TargetScaler]:
-        """Encoder, encoded rows and scaler; made at the first call with these options."""
+    def prepare(self, config: EncoderConfig) -> tuple[TableEncoder, TrainingData]:
+        """Encoder and encoded rows; made at the first call with these options."""
         key = json.dumps(config.to_dict(), sort_keys=True)
         if key not in self.encoded:
             encoder = TableEncoder(dataclasses.replace(config, verbose=min(self.verbose, 1)))
@@ -82,18 +82,20 @@ class TuningRows:
             else:
                 given = encoder.transform(self.given[0])
                 data = TrainingData(encoded, self.target, self.weight, given, self.given[1], None)
-            scaler = TargetScaler.fit(data.train_target, data.train_weight)
-            self.encoded[key] = (encoder, data, scaler)
+            self.encoded[key] = (encoder, data)
         return self.encoded[key]
 
     def fingerprint(self, options: Options) -> str:
         """Hash of the rows and of the options that the search starts from."""
-        encoder, data, _ = self.prepare(options.encoder)
+        encoder, data = self.prepare(options.encoder)
         return _fingerprint(data, encoder, options, self.seed)
 
     def score(self, options: Options, report: Report) -> float:
         """Train with these options; the best validation RMSE."""
-        encoder, data, scaler = self.prepare(options.encoder)
+        encoder, data = self.prepare(options.encoder)
+        scaler = TargetScaler.fit(
+            data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
+        )
         generator = torch.Generator()
         generator.set_state(self.generator_state)
         state = _initial_state(encoder, options, data.train.n_rows, generator, self.device)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tabnsm import TabNSMRegressor
+from tabnsm.preprocessing import TargetScaler
+from tabnsm.preprocessing.tails import Tails
+
+
+def test_ordinary_targets_have_none():
+    rng = np.random.default_rng(0)
+    for y in (rng.normal(size=500), rng.exponential(size=5000), rng.integers(0, 2, 300) * 1.0):
+        assert Tails.find(y) is None
+
+
+def test_a_few_rows_that_carry_the_spread_are_found():
+    y = np.random.default_rng(0).normal(10, 2, size=4000)
+    y[:4] = 1e4
+    tails = Tails.find(y)
+    assert tails is not None
+    assert tails.median == pytest.approx(10, abs=0.2)
+    assert tails.unit == pytest.approx(2 * 0.6745, abs=0.1)  # the median distance of a Gaussian
+    y[4:12] = -1e4  # twelve of 4,000 rows are no longer a few
+    assert Tails.find(y) is None
+
+
+def test_a_median_that_most_rows_share_has_a_unit():
+    y = np.zeros(1000)
+    y[0] = 5e5
+    tails = Tails.find(y)
+    assert tails is not None
+    assert tails.unit == pytest.approx(500)
+
+
+@given(
+    arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e300, 1e300)),
+    st.floats(1, 1e6),
+)
+def test_bent_targets_come_back(y, stretch):
+    y = np.append(y, y.max() + stretch * max(np.ptp(y), 1e-300))
+    scaler = TargetScaler.fit(y, bend_tails=True)
+    standard = scaler.transform(y)
+    assert np.isfinite(standard).all()
+    restored = TargetScaler.from_state(json.loads(json.dumps(scaler.to_state())))
+    assert restored == scaler
+    back = restored.inverse(standard)
+    if scaler.tails is not None:
+        unit = scaler.tails.unit / scaler.pre_scale
+        away = np.abs(y - scaler.tails.median / scaler.pre_scale)
+        np.testing.assert_array_less(np.abs(back - y), 1e-4 * (away + unit) + 1e-300)
+
+
+def test_predictions_stay_inside_the_targets():
+    y = np.random.default_rng(0).normal(size=2000)
+    y[0] = 1e5
+    scaler = TargetScaler.fit(y, bend_tails=True)
+    back = scaler.inverse(np.array([-1e30, 1e30], dtype=np.float32))
+    np.testing.assert_allclose(back, [y.min(), y.max()])
+
+
+def test_rows_without_a_tail_are_learned_beside_rows_with_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=600)
+    y[0] = 1e5
+    options = {"max_epochs": 12, "d_token": 8, "random_state": 0}
+    bent = TabNSMRegressor(**options).fit(X, y)
+    assert bent.scaler_.tails is not None
+    straight = TabNSMRegressor(**options, bend_tails=False).fit(X, y)
+    assert straight.scaler_.tails is None
+    test = rng.normal(size=(400, 3))
+    errors = [np.abs(model.predict(test) - test[:, 0]).mean() for model in (bent, straight)]
+    assert errors[0] < 0.3
+    assert errors[1] > 3 * errors[0]
+
+
+def test_the_history_is_in_the_units_of_the_target_and_the_best_epoch_is_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0].copy()
+    y[0] = 1e5
+    held_out = rng.normal(size=(50, 2))
+    y_val = held_out[:, 0].copy()
+    y_val[0] = 5e4
+    model = TabNSMRegressor(max_epochs=8, d_token=8, random_state=0)
+    model.fit(X, y, X_val=held_out, y_val=y_val)
+    predicted = model.predict(held_out)
+    rmse = float(np.sqrt(np.mean((predicted - y_val) ** 2)))
+    assert model.history_.best.validation_rmse == pytest.approx(rmse, rel=1e-6)
+    least = min(record.validation_rmse for record in model.history_)
+    assert model.history_.best.validation_rmse > least  # the one huge row is not what tells
