@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def data_dir() -> Path:
 def _own_text_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's cache of text embeddings."""
     monkeypatch.setenv("TABNSM_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_network() -> Iterator[None]:
+    """A fit trains one network unless a test says how many: four take four times as long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tabnsm.training.config.MOST_MEMBERS", 1)
+        yield

@@ -26,6 +26,7 @@ ALLOWED = {
     "presets": {"errors", "nn", "preprocessing", "training"},
     "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }
+ALLOWED["members"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
 ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
 ALLOWED["estimator"] = set(ALLOWED)
 ALLOWED["plotting"] = {"errors", "training", "metrics"}

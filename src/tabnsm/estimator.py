@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from numbers import Real
@@ -16,33 +15,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
-from tabnsm.container import content_hash
-from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, TabNSMWarning
+from tabnsm.members import MemberTraining
 from tabnsm.model_file import load_model, save_model
 from tabnsm.nn.config import is_integer, require
+from tabnsm.nn.ensemble import Ensemble, join_members
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import Table, TableEncoder, TargetScaler, check_target
+from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
-from tabnsm.training.averaging import WeightAverage
-from tabnsm.training.checkpoint import Checkpoint, make_checkpoint_folder
-from tabnsm.training.early_stopping import ValidationMonitor
+from tabnsm.training.checkpoint import make_checkpoint_folder
 from tabnsm.training.history import History
-from tabnsm.training.loop import (
-    Trainer,
-    TrainingData,
-    TrainingState,
-    make_optimizer,
-    predict_rows,
-)
-from tabnsm.training.objective import Objective
+from tabnsm.training.loop import TrainingData, predict_rows
 from tabnsm.training.progress import TrainingProgress
-from tabnsm.training.rise import RiseSampler
+from tabnsm.training.rows import split_rows, usable_rows, validation_rows
 from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
     from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport, EncodedTable, TextEncoder
+    from tabnsm.preprocessing import ColumnReport, TextEncoder
 
 
 class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -106,6 +97,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         RISE: epochs between two looks at the rows' losses.
     draw : {"systematic", "multinomial"} or None, default None
         RISE: how rows are drawn: "systematic"; paper: "multinomial".
+    n_ensemble : int, "auto" or None, default None
+        Networks that are trained and predict together: "auto", which is 4 for up to 250,000
+        encoded values to train on, fewer for more, 1 from 500,000 on; paper, fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 100; fast: 30.
     batch_size : int or "auto", default "auto"
@@ -124,7 +118,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     gradient_clip : float, default 1.0
         Largest norm of the gradient.
     time_limit : float or None, default None
-        Seconds of training after which the best epoch so far is kept.
+        Seconds of training after which the best epoch so far is kept; shared by all networks.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" is bfloat16 on a GPU that has it. Prediction is float32.
     column_kinds : dict of str to str or None, default None
@@ -171,14 +165,18 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Columns seen in `fit`.
     feature_names_in_ : ndarray of str
         Their names, when they had any.
-    model_ : tabnsm.nn.TabNSM
-        The torch module with the weights of the best epoch.
+    model_ : tabnsm.nn.TabNSM or tabnsm.nn.Ensemble
+        The torch module with the weights of the best epoch; several networks as an ensemble.
     encoder_ : TableEncoder
         From tables to encoded features.
     scaler_ : TargetScaler
         From targets to standardised ones and back.
     history_ : History
-        One record per epoch, the best epoch and why training stopped.
+        One record per epoch, the best epoch and why training stopped; of the first network.
+    histories_ : tuple of History
+        The same of every network.
+    validation_rmse_ : float
+        RMSE of the predictions on the validation rows.
     options_ : Options
         What the options came to after the preset.
 
@@ -219,6 +217,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_boost: float = 2.0,
         refresh_every: int = 5,
         draw: Literal["systematic", "multinomial"] | None = None,
+        n_ensemble: int | Literal["auto"] | None = None,
         max_epochs: int | None = None,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 2e-3,
@@ -271,6 +270,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.max_boost = max_boost
         self.refresh_every = refresh_every
         self.draw = draw
+        self.n_ensemble = n_ensemble
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -339,8 +339,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         device = _resolve_device(self.device)
         if self.checkpoint_dir is not None:
             make_checkpoint_folder(self.checkpoint_dir)
-        table, target, weight, kept = _usable_rows(X, y, sample_weight)
-        given = None if X_val is None else _validation_rows(X_val, y_val, table)
+        table, target, weight, kept = usable_rows(X, y, sample_weight)
+        given = None if X_val is None else validation_rows(X_val, y_val, table)
         seed = int(check_random_state(self.random_state).randint(2**31))
         generator = torch.Generator().manual_seed(seed)
 
@@ -363,7 +363,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for message in warn_about_columns(table, encoder, target, fit_rows):
             warnings.warn(message, TabNSMWarning, stacklevel=2)
         if given is None:
-            data = _split(encoded, target, weight, held_out)
+            data = split_rows(encoded, target, weight, held_out)
         else:
             val_encoded = encoder.transform(given[0])
             data = TrainingData(encoded, target, weight, val_encoded, given[1], None)
@@ -371,30 +371,29 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
         )
 
-        state = _initial_state(encoder, options, data.train.n_rows, generator, device)
-        checkpoint = None
-        if self.checkpoint_dir is not None:
-            fingerprint = _fingerprint(data, encoder, options, seed)
-            checkpoint = Checkpoint(self.checkpoint_dir, fingerprint)
-            if not (resume and checkpoint.load(state)):
-                checkpoint.set_aside()
-        with TrainingProgress(self.verbose, options.training.max_epochs) as report:
-            trainer = Trainer(
-                options.training, Objective(options.objective), scaler, data, device, report
-            )
-            history = trainer.train(state, checkpoint)
+        training = MemberTraining(encoder, options, data, scaler, device, seed)
+        with TrainingProgress(
+            self.verbose, options.training.max_epochs, training.n_members
+        ) as progress:
+            training.train(generator, self.checkpoint_dir, resume, progress)
 
         self.n_features_in_ = table.n_columns
         if table.has_names:
             self.feature_names_in_ = np.array(table.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.model_: TabNSM = state.model  # type: ignore[assignment]
+        self.model_: TabNSM | Ensemble = join_members(training.models)
         self.encoder_: TableEncoder = encoder
         self.scaler_: TargetScaler = scaler
-        self.history_: History = history
+        self.histories_: tuple[History, ...] = tuple(training.histories)
+        self.validation_rmse_: float = training.validation_rmse()
         self.options_: Options = options
         return self
+
+    @property
+    def history_(self) -> History:
+        """One record per epoch of the first network, its best epoch and why training stopped."""
+        return self.histories_[0]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row.
@@ -503,128 +502,6 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
             )
-
-
-def _usable_rows(
-    X: Any, y: Any, sample_weight: Any, name: str = "X", must_vary: bool = True
-) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Table, target and weights without the rows that cannot teach anything."""
-    table = Table.from_native(X)
-    target, missing = check_target(y, table.n_rows, must_vary=must_vary)
-    weight = _check_weight(sample_weight, table.n_rows)
-    kept = ~missing if weight is None else ~missing & (weight > 0)
-    if missing.any():
-        warnings.warn(
-            f"{int(missing.sum())} of {len(missing)} rows of {name} have no target "
-            "and were left out.",
-            TabNSMWarning,
-            stacklevel=3,
-        )
-    if kept.all():
-        return table, target, weight, kept
-    rows = np.flatnonzero(kept)
-    if not len(rows):
-        raise InvalidDataError("sample_weight must be > 0 for some rows, got zero weight for all.")
-    return table.take(rows), target[rows], None if weight is None else weight[rows], kept
-
-
-def _validation_rows(X_val: Any, y_val: Any, table: Table) -> tuple[Table, np.ndarray]:
-    """The user's own validation rows, checked against the training table before any work."""
-    given, target, _, _ = _usable_rows(X_val, y_val, None, "X_val", must_vary=False)
-    if table.has_names and given.has_names:
-        absent = [name for name in table.names if name not in set(given.names)]
-        if absent:
-            raise InvalidDataError(
-                f"X_val must have the columns of X, got none named {absent[0]!r} "
-                f"({len(absent)} missing). Pass the same columns in both."
-            )
-    elif given.n_columns != table.n_columns:
-        raise InvalidDataError(
-            f"X_val must have as many columns as X ({table.n_columns}), got {given.n_columns}."
-        )
-    return given, target
-
-
-def _check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidDataError(f"sample_weight must be numbers ({error}).") from error
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.shape != (n_rows,):
-        raise InvalidDataError(
-            f"sample_weight must be 1D with one value per row ({n_rows},), got {weight.shape}."
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
-        raise InvalidDataError(f"sample_weight must be finite and >= 0, got {bad}.")
-    return weight
-
-
-def _split(
-    encoded: EncodedTable, target: np.ndarray, weight: np.ndarray | None, held_out: np.ndarray
-) -> TrainingData:
-    train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    return TrainingData(
-        encoded.take(torch.from_numpy(train)),
-        target[train],
-        None if weight is None else weight[train],
-        encoded.take(torch.from_numpy(validation)),
-        target[validation],
-        None if weight is None else weight[validation],
-    )
-
-
-def _initial_state(
-    encoder: TableEncoder,
-    options: Options,
-    n_rows: int,
-    generator: torch.Generator,
-    device: torch.device,
-) -> TrainingState:
-    model = TabNSM(
-        encoder.n_features,
-        category_sizes=encoder.category_sizes,
-        pieces=encoder.pieces,
-        generator=generator,
-        **options.to_dict()["architecture"],
-    ).to(device)
-    training = options.training
-    return TrainingState(
-        model=model,
-        optimizer=make_optimizer(model, training),
-        average=WeightAverage(model, training.weight_averaging),
-        sampler=RiseSampler(n_rows, options.rise, generator),
-        monitor=ValidationMonitor(training.patience, training.scheduler_patience),
-        generator=generator,
-        best_weights={},
-    )
-
-
-def _fingerprint(data: TrainingData, encoder: TableEncoder, options: Options, seed: int) -> str:
-    """Hash of all that decides the bits of a run, but for how long and how loudly it runs."""
-    tensors, meta = encoder.to_state()
-    for part in ("train", "validation"):
-        table = getattr(data, part)
-        tensors[f"{part}.dense"] = table.dense
-        for k, text in enumerate(table.texts):
-            tensors[f"{part}.text_index.{k}"] = text.index
-            tensors[f"{part}.text.{k}"] = text.values
-        tensors[f"{part}.target"] = torch.from_numpy(getattr(data, f"{part}_target"))
-        weight = getattr(data, f"{part}_weight")
-        if weight is not None:
-            tensors[f"{part}.weight"] = torch.from_numpy(weight)
-    stated: dict[str, Any] = options.to_dict() | {"seed": seed, "columns": meta["columns"]}
-    for config, name in (
-        ("encoder", "verbose"),
-        ("encoder", "text_cache"),
-        ("training", "time_limit"),
-    ):
-        del stated[config][name]
-    return content_hash(tensors, json.dumps(stated, sort_keys=True))
 
 
 def _resolve_device(device: str) -> torch.device:

@@ -11,6 +11,7 @@ import torch
 from tabnsm._version import __version__
 from tabnsm.container import read_container, write_container
 from tabnsm.errors import ModelFileError, TabNSMError
+from tabnsm.nn.ensemble import join_members, members_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import TableEncoder, TargetScaler
 from tabnsm.presets import plain_value, resolve_options
@@ -20,25 +21,30 @@ if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
     from tabnsm.preprocessing import TextEncoder
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 holds one network, 2 several."""
 
 
 def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
     weights = estimator.model_.state_dict()
+    n_members = len(members_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
-        "format_version": FORMAT_VERSION,
+        "format_version": 1 if n_members == 1 else FORMAT_VERSION,
         "tabnsm_version": __version__,
         "params": _plain_params(estimator),
         "options": estimator.options_.to_dict(),
         "encoder": encoder_meta,
         "scaler": estimator.scaler_.to_state(),
+        "n_members": n_members,
         "history": estimator.history_.to_dict(),
+        "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
+        "validation_rmse": estimator.validation_rmse_,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
     }
@@ -83,16 +89,26 @@ def _restore(
     estimator.encoder_ = TableEncoder.from_state(
         _part(tensors, "encoder."), meta["encoder"], text_encoder=text_encoder
     )
-    model = TabNSM(
-        estimator.encoder_.n_features,
-        category_sizes=estimator.encoder_.category_sizes,
-        pieces=estimator.encoder_.pieces,
-        **options["architecture"],
+    model = join_members(
+        [
+            TabNSM(
+                estimator.encoder_.n_features,
+                category_sizes=estimator.encoder_.category_sizes,
+                pieces=estimator.encoder_.pieces,
+                **options["architecture"],
+            )
+            for _ in range(meta.get("n_members", 1))
+        ]
     )
     model.load_state_dict(_part(tensors, "model."))
     estimator.model_ = model.eval()
     estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
-    estimator.history_ = History.from_dict(meta["history"])
+    histories = [meta["history"], *meta.get("further_histories", ())]
+    estimator.histories_ = tuple(History.from_dict(history) for history in histories)
+    # Models of earlier versions have one network and say how it validated in its history.
+    estimator.validation_rmse_ = meta.get(
+        "validation_rmse", estimator.history_.best.validation_rmse
+    )
     estimator.n_features_in_ = meta["n_features_in"]
     if meta["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)

@@ -34,8 +34,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "bend_tails": False,
         "draw": "multinomial",
         "weight_averaging": 0.0,
+        "n_ensemble": 1,
     },
-    "fast": {"d_token": 16, "max_epochs": 30, "patience": 6, "scheduler_patience": 2},
+    "fast": {
+        "d_token": 16,
+        "n_ensemble": 1,
+        "max_epochs": 30,
+        "patience": 6,
+        "scheduler_patience": 2,
+    },
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from tabnsm.attribution.explanation import Explanation, sum_by_column
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.nn.config import require
+from tabnsm.nn.ensemble import Ensemble, members_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.training.loop import tile_rows
 
@@ -22,7 +24,7 @@ BASELINES = ("zero", "average")
 
 
 def explain_rows(
-    model: TabNSM,
+    model: TabNSM | Ensemble,
     encoder: TableEncoder,
     scaler: TargetScaler,
     table: EncodedTable,
@@ -30,6 +32,7 @@ def explain_rows(
 ) -> Explanation:
     """Attribute the prediction of every row to features and columns, tile by tile.
 
+    Of an ensemble, which predicts the mean of its networks, it is the mean of their attributions.
     A row's numbers do not depend on its neighbours, but for the last bits of the gradient in
     tables of a dozen features; memory beyond the result does not grow with the number of rows.
 
@@ -49,6 +52,7 @@ def explain_rows(
     Explanation
     """
     require(baseline in BASELINES, f"baseline must be one of {BASELINES}", baseline)
+    members = members_of(model)
     config = model.config
     is_sparse = config.attention == "sparse"
     n_rows, n_features = table.n_rows, table.n_features
@@ -69,11 +73,12 @@ def explain_rows(
             # Always a full tile, as in prediction: other shapes may round differently.
             rows = torch.arange(start, start + size).clamp_(max=stop - 1)
             x = table.gather(rows).to(device)  # (size, D)
-            prediction, attributed = token_attributions(model, x, baseline)
+            explained = [token_attributions(member, x, baseline) for member in members]
+            prediction, attributed = (_mean(parts) for parts in zip(*explained, strict=True))
             standard[start:stop] = prediction[: stop - start].cpu().numpy()
             features[start:stop] = attributed[: stop - start].cpu().numpy()
             if blocks is not None:
-                share = selected_shares(model, x)
+                share = _mean([selected_shares(member, x) for member in members])
                 blocks[start:stop] = share[: stop - start].cpu().numpy()
     finally:
         model.train(was_training)
@@ -149,6 +154,10 @@ def selected_shares(model: TabNSM, x: Tensor) -> Tensor:
     counts = torch.zeros(len(x), width, dtype=torch.float64, device=x.device)
     counts.scatter_add_(1, flat, torch.ones_like(flat, dtype=counts.dtype))
     return counts / n_queries
+
+
+def _mean(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.stack(list(parts)).mean(dim=0)
 
 
 def input_columns(encoder: TableEncoder) -> tuple[tuple[str, ...], np.ndarray]:

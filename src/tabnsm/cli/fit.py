@@ -158,9 +158,13 @@ def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:
         f"Columns: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}, "
         f"as {model.encoder_.n_features} features."
     )
+    if len(model.histories_) == 1:
+        trained = f"Best of {len(history)} epochs: {history.best_epoch}, with a"
+    else:
+        trained = f"{len(model.histories_)} networks, together with a"
     console.print(
-        f"Best of {len(history)} epochs: {history.best_epoch}, with a validation RMSE of "
-        f"{history.best.validation_rmse:.6g} (stopped: {history.stop_reason}).",
+        f"{trained} validation RMSE of {model.validation_rmse_:.6g} "
+        f"(stopped: {history.stop_reason}).",
         soft_wrap=True,
     )
     size = out.stat().st_size / 1e6

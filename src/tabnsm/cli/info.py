@@ -50,6 +50,8 @@ def info(
         "n_parameters": sum(tensor.numel() for tensor in weights.values()),
         "options": meta["options"],
         "history": meta["history"],
+        "further_histories": meta.get("further_histories", []),
+        "validation_rmse": meta.get("validation_rmse"),
         "columns": columns.to_dict(),
     }
     if as_json:
@@ -74,12 +76,15 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     for part, options in facts["options"].items():
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         console.print(f"{part}: {shown}", markup=False)
-    history = History.from_dict(facts["history"])
-    console.print(
-        f"history: {len(history)} epochs in {history[-1].seconds:.1f} s, best epoch "
-        f"{history.best_epoch} with validation RMSE {history.best.validation_rmse:.6g}, "
-        f"stopped: {history.stop_reason}"
-    )
+    for state in (facts["history"], *facts["further_histories"]):
+        history = History.from_dict(state)
+        console.print(
+            f"history: {len(history)} epochs in {history[-1].seconds:.1f} s, best epoch "
+            f"{history.best_epoch} with validation RMSE {history.best.validation_rmse:.6g}, "
+            f"stopped: {history.stop_reason}"
+        )
+    if facts["further_histories"]:
+        console.print(f"together: validation RMSE {facts['validation_rmse']:.6g}")
 
 
 def demo(

@@ -16,7 +16,6 @@ from tabnsm.training.history import History
 if TYPE_CHECKING:
     from tabnsm.training.loop import TrainingState
 
-FILE_NAME = "checkpoint.safetensors"
 FORMAT_VERSION = 1
 
 
@@ -29,14 +28,17 @@ class Checkpoint:
         Made if it is not there.
     fingerprint : str
         Hash of the data and the options; a file with another one is refused.
+    number : int, default 0
+        Which of several networks it is for; each has a file of its own.
     """
 
-    def __init__(self, folder: str | Path, fingerprint: str) -> None:
-        self.path = Path(folder) / FILE_NAME
+    def __init__(self, folder: str | Path, fingerprint: str, number: int = 0) -> None:
+        name = f"checkpoint-{number + 1}.safetensors" if number else "checkpoint.safetensors"
+        self.path = Path(folder) / name
         self.fingerprint = fingerprint
         make_checkpoint_folder(folder)
         # A process killed while it wrote leaves its unfinished neighbour behind.
-        for leftover in self.path.parent.glob(f".{FILE_NAME}.*.tmp"):
+        for leftover in self.path.parent.glob(f".{name}.*.tmp"):
             leftover.unlink(missing_ok=True)
 
     def set_aside(self) -> None:

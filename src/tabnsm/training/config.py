@@ -10,6 +10,7 @@ from typing import Literal
 from tabnsm.nn.config import is_integer, require
 
 Precision = Literal["auto", "float32", "bfloat16"]
+MOST_MEMBERS, MEMBER_CELLS = 4, 1_000_000
 SMALLEST_AUTO_BATCH, LARGEST_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
 
 
@@ -19,6 +20,9 @@ class TrainingConfig:
 
     Parameters
     ----------
+    n_ensemble : int or "auto", default "auto"
+        Networks that are trained and predict together. "auto" is 4 for tables of up to 250,000
+        encoded values to train on, 1 from 500,000 on: where training is cheap, noise is large.
     max_epochs : int, default 100
     batch_size : int or "auto", default "auto"
         "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
@@ -35,12 +39,15 @@ class TrainingConfig:
     gradient_clip : float, default 1.0
         Largest norm of the whole gradient.
     time_limit : float or None, default None
-        Seconds after which no further step is begun; the best epoch so far is kept.
+        Seconds after which no further step is begun; the best epoch so far is kept. Several
+        networks share them.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" takes bfloat16 on a GPU that has it, float32 elsewhere.
         Prediction is always float32.
     """
 
+    # NOTE[DIFF]: the paper trains one network.
+    n_ensemble: int | Literal["auto"] = "auto"
     max_epochs: int = 100
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float = 2e-3
@@ -57,11 +64,10 @@ class TrainingConfig:
         for name in ("max_epochs", "patience", "scheduler_patience"):
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
-        require(
-            self.batch_size == "auto" or is_integer(self.batch_size, 1),
-            'batch_size must be "auto" or an integer >= 1',
-            self.batch_size,
-        )
+        for name in ("n_ensemble", "batch_size"):
+            value = getattr(self, name)
+            rule = f'{name} must be "auto" or an integer >= 1'
+            require(value == "auto" or is_integer(value, 1), rule, value)
         # Finite, because a saved model and its options are JSON, which has no infinity.
         rate, decay, clip = self.learning_rate, self.weight_decay, self.gradient_clip
         require(_is_finite(rate) and rate > 0, "learning_rate must be finite and > 0", rate)
@@ -81,6 +87,18 @@ class TrainingConfig:
         )
         allowed = ("auto", "float32", "bfloat16")
         require(self.precision in allowed, f"precision must be one of {allowed}", self.precision)
+
+    def resolved_ensemble(self, n_rows: int, n_features: int) -> int:
+        """Networks to train on `n_rows` encoded as `n_features` numbers each.
+
+        Examples
+        --------
+        >>> [TrainingConfig().resolved_ensemble(n, 30) for n in (1000, 10_000, 10**6)]
+        [4, 3, 1]
+        """
+        if self.n_ensemble != "auto":
+            return self.n_ensemble
+        return min(max(MEMBER_CELLS // (n_rows * n_features), 1), MOST_MEMBERS)
 
     def resolved_batch_size(self, n_rows: int) -> int:
         """Rows per step for a table of `n_rows`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 
 from rich.console import Console
@@ -17,10 +19,13 @@ class TrainingProgress:
     ----------
     verbose : int
     max_epochs : int
+    n_members : int, default 1
+        Networks that are trained, one after the other.
     """
 
-    def __init__(self, verbose: int, max_epochs: int) -> None:
+    def __init__(self, verbose: int, max_epochs: int, n_members: int = 1) -> None:
         self.verbose = verbose
+        self.n_members = n_members
         self.console = Console(stderr=True)
         self.progress = Progress(
             TextColumn("training"),
@@ -45,20 +50,25 @@ class TrainingProgress:
     ) -> None:
         self.progress.stop()
 
-    def __call__(self, history: History) -> None:
-        """Show the newest epoch."""
+    def of_network(self, number: int) -> Callable[[History], None]:
+        """What shows the newest epoch of one network, counted from 0."""
+        return partial(self._show, number)
+
+    def _show(self, number: int, history: History) -> None:
         last, best = history[-1], history.best
+        which = f"{number + 1}/{self.n_members}" if self.n_members > 1 else ""
         if self.verbose == 1:
             text = (
-                f"validation RMSE {last.validation_rmse:.5g}, "
+                f"{which and f'network {which}, '}validation RMSE {last.validation_rmse:.5g}, "
                 f"best {best.validation_rmse:.5g} in epoch {best.epoch}"
             )
             self.progress.update(self.task, completed=last.epoch, description=text)
         elif self.verbose >= 2:
             mark = " *" if best.epoch == last.epoch else ""
             self.console.print(
-                f"epoch {last.epoch:3d}  loss {last.train_loss:9.5f}  "
+                f"{which and f'{which}  '}epoch {last.epoch:3d}  loss {last.train_loss:9.5f}  "
                 f"validation RMSE {last.validation_rmse:10.5g}  "
                 f"lr {last.learning_rate:.2e}  {last.seconds:7.1f} s{mark}",
                 highlight=False,
+                soft_wrap=True,
             )

@@ -13,15 +13,8 @@ import torch
 from sklearn.utils import check_random_state
 
 from tabnsm.errors import TabNSMWarning
-from tabnsm.estimator import (
-    TabNSMRegressor,
-    _fingerprint,
-    _initial_state,
-    _resolve_device,
-    _split,
-    _usable_rows,
-    _validation_rows,
-)
+from tabnsm.estimator import TabNSMRegressor, _resolve_device
+from tabnsm.members import fingerprint, initial_state
 from tabnsm.preprocessing import TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.preprocessing.config import EncoderConfig
@@ -29,6 +22,7 @@ from tabnsm.presets import Options
 from tabnsm.training.history import History
 from tabnsm.training.loop import Trainer, TrainingData, TrainingDivergedError
 from tabnsm.training.objective import Objective
+from tabnsm.training.rows import split_rows, usable_rows, validation_rows
 from tabnsm.training.split import row_labels, validation_mask
 from tabnsm.tuning.report import Report
 
@@ -50,8 +44,8 @@ class TuningRows:
     ) -> None:
         self.device = _resolve_device(base.device)
         self.verbose = verbose
-        self.table, self.target, self.weight, kept = _usable_rows(X, y, sample_weight)
-        self.given = None if X_val is None else _validation_rows(X_val, y_val, self.table)
+        self.table, self.target, self.weight, kept = usable_rows(X, y, sample_weight)
+        self.given = None if X_val is None else validation_rows(X_val, y_val, self.table)
         self.seed = int(check_random_state(base.random_state).randint(2**31))
         generator = torch.Generator().manual_seed(self.seed)
         self.held_out = np.zeros(self.table.n_rows, dtype=bool)
@@ -78,7 +72,7 @@ class TuningRows:
                 for message in warn_about_columns(self.table, encoder, self.target, fit_rows):
                     warnings.warn(message, TabNSMWarning, stacklevel=4)
             if self.given is None:
-                data = _split(encoded, self.target, self.weight, self.held_out)
+                data = split_rows(encoded, self.target, self.weight, self.held_out)
             else:
                 given = encoder.transform(self.given[0])
                 data = TrainingData(encoded, self.target, self.weight, given, self.given[1], None)
@@ -88,7 +82,7 @@ class TuningRows:
     def fingerprint(self, options: Options) -> str:
         """Hash of the rows and of the options that the search starts from."""
         encoder, data = self.prepare(options.encoder)
-        return _fingerprint(data, encoder, options, self.seed)
+        return fingerprint(data, encoder, options, self.seed)
 
     def score(self, options: Options, report: Report) -> float:
         """Train with these options; the best validation RMSE."""
@@ -98,7 +92,7 @@ class TuningRows:
         )
         generator = torch.Generator()
         generator.set_state(self.generator_state)
-        state = _initial_state(encoder, options, data.train.n_rows, generator, self.device)
+        state = initial_state(encoder, options, data.train.n_rows, generator, self.device)
         left = report.seconds_left
         limits = [limit for limit in (options.training.time_limit, left) if limit is not None]
         # A trial that begins at the last moment still makes a step.

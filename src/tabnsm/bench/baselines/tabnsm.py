@@ -73,6 +73,7 @@ class TabNSMMethod:
             given=self.given,
             n_features=self.model.encoder_.n_features,
             n_parameters=sum(p.numel() for p in self.model.model_.parameters()),
+            n_networks=len(self.model.histories_),
             epochs=len(history),
             best_epoch=history.best_epoch,
             stop_reason=history.stop_reason,

@@ -1,0 +1,59 @@
+"""Ensemble: several networks that predict together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from tabnsm.nn.config import ArchitectureConfig
+from tabnsm.nn.model import TabNSM
+
+
+class Ensemble(nn.Module):
+    """The mean of several TabNSM networks of one architecture.
+
+    Parameters
+    ----------
+    members : iterable of TabNSM
+        At least one.
+
+    Shape
+    -----
+    (B, D) -> (B,)
+
+    Examples
+    --------
+    >>> pair = [TabNSM(n_features=3, d_token=8), TabNSM(n_features=3, d_token=8)]
+    >>> x = torch.randn(2, 3)
+    >>> torch.allclose(Ensemble(pair)(x), (pair[0](x) + pair[1](x)) / 2)
+    True
+    """
+
+    def __init__(self, members: Iterable[TabNSM]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([member(x) for member in self.members]).mean(dim=0)
+
+    @property
+    def config(self) -> ArchitectureConfig:
+        """Options that all members share."""
+        return members_of(self)[0].config
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether predictions without gradients are the same, to the bit, in any batch."""
+        return all(member.rows_are_independent for member in members_of(self))
+
+
+def members_of(model: TabNSM | Ensemble) -> list[TabNSM]:
+    """The networks of an ensemble, or the one network that it is."""
+    return list(model.members) if isinstance(model, Ensemble) else [model]  # type: ignore[arg-type]
+
+
+def join_members(members: list[TabNSM]) -> TabNSM | Ensemble:
+    """One network as it is, several as an ensemble."""
+    return members[0] if len(members) == 1 else Ensemble(members)

@@ -1,0 +1,91 @@
+"""The rows that a fit can use: checked, without those that teach nothing, and split."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.preprocessing import Table, check_target
+from tabnsm.training.loop import TrainingData
+
+if TYPE_CHECKING:
+    from tabnsm.preprocessing import EncodedTable
+
+
+def usable_rows(
+    X: Any, y: Any, sample_weight: Any, name: str = "X", must_vary: bool = True
+) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray]:
+    """Table, target and weights without the rows that cannot teach anything."""
+    table = Table.from_native(X)
+    target, missing = check_target(y, table.n_rows, must_vary=must_vary)
+    weight = check_weight(sample_weight, table.n_rows)
+    kept = ~missing if weight is None else ~missing & (weight > 0)
+    if missing.any():
+        warnings.warn(
+            f"{int(missing.sum())} of {len(missing)} rows of {name} have no target "
+            "and were left out.",
+            TabNSMWarning,
+            stacklevel=3,
+        )
+    if kept.all():
+        return table, target, weight, kept
+    rows = np.flatnonzero(kept)
+    if not len(rows):
+        raise InvalidDataError("sample_weight must be > 0 for some rows, got zero weight for all.")
+    return table.take(rows), target[rows], None if weight is None else weight[rows], kept
+
+
+def validation_rows(X_val: Any, y_val: Any, table: Table) -> tuple[Table, np.ndarray]:
+    """The user's own validation rows, checked against the training table before any work."""
+    given, target, _, _ = usable_rows(X_val, y_val, None, "X_val", must_vary=False)
+    if table.has_names and given.has_names:
+        absent = [name for name in table.names if name not in set(given.names)]
+        if absent:
+            raise InvalidDataError(
+                f"X_val must have the columns of X, got none named {absent[0]!r} "
+                f"({len(absent)} missing). Pass the same columns in both."
+            )
+    elif given.n_columns != table.n_columns:
+        raise InvalidDataError(
+            f"X_val must have as many columns as X ({table.n_columns}), got {given.n_columns}."
+        )
+    return given, target
+
+
+def check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights of the rows as float64, or an error that says what is wrong with them."""
+    if sample_weight is None:
+        return None
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"sample_weight must be numbers ({error}).") from error
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise InvalidDataError(
+            f"sample_weight must be 1D with one value per row ({n_rows},), got {weight.shape}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise InvalidDataError(f"sample_weight must be finite and >= 0, got {bad}.")
+    return weight
+
+
+def split_rows(
+    encoded: EncodedTable, target: np.ndarray, weight: np.ndarray | None, held_out: np.ndarray
+) -> TrainingData:
+    """Rows to train on, and those that are held out."""
+    train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    return TrainingData(
+        encoded.take(torch.from_numpy(train)),
+        target[train],
+        None if weight is None else weight[train],
+        encoded.take(torch.from_numpy(validation)),
+        target[validation],
+        None if weight is None else weight[validation],
+    )

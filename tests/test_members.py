@@ -1,0 +1,189 @@
+"""Several networks in one model: what they share, what Ctrl-C and a crash leave of them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tabnsm import TabNSMRegressor
+from tabnsm.container import read_container
+from tabnsm.errors import InvalidOptionError, TabNSMWarning
+from tabnsm.nn.ensemble import Ensemble, members_of
+from tabnsm.training.config import TrainingConfig
+from tabnsm.training.loop import Trainer, TrainingDivergedError
+
+SMALL: dict[str, Any] = {"d_token": 8, "max_epochs": 4, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(240, 4))
+    return X, X[:, 0] * X[:, 1]
+
+
+@pytest.fixture(scope="module")
+def three(rows: tuple[np.ndarray, np.ndarray]) -> TabNSMRegressor:
+    return TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+
+
+def test_networks_differ_and_predict_their_mean(three: TabNSMRegressor) -> None:
+    assert isinstance(three.model_, Ensemble)
+    x = torch.tensor(np.random.default_rng(1).normal(size=(20, 4)), dtype=torch.float32)
+    with torch.no_grad():
+        each = torch.stack([member(x) for member in members_of(three.model_)])
+        together = three.model_(x)
+    assert torch.allclose(together, each.mean(dim=0), atol=1e-6)
+    assert (each.std(dim=0) > 1e-4).all()
+    assert len(three.histories_) == 3
+    assert three.history_ is three.histories_[0]
+
+
+def test_the_first_network_is_the_one_that_is_trained_alone(
+    rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor
+) -> None:
+    alone = TabNSMRegressor(**SMALL, n_ensemble=1).fit(*rows)
+    first = members_of(three.model_)[0].state_dict()
+    assert all(torch.equal(first[name], value) for name, value in alone.model_.state_dict().items())
+    assert alone.validation_rmse_ == alone.history_.best.validation_rmse
+
+
+def test_the_same_seed_gives_the_same_bits(
+    rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor
+) -> None:
+    again = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    np.testing.assert_array_equal(again.predict(rows[0]), three.predict(rows[0]))
+
+
+def test_a_saved_ensemble_comes_back(
+    rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor, tmp_path: Path
+) -> None:
+    three.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.predict(rows[0]), three.predict(rows[0]))
+    assert loaded.histories_ == three.histories_
+    assert loaded.validation_rmse_ == three.validation_rmse_
+    assert read_container(tmp_path / "m.safetensors")[1]["format_version"] == 2
+    TabNSMRegressor(**SMALL, n_ensemble=1).fit(*rows).save(tmp_path / "m.safetensors")
+    assert read_container(tmp_path / "m.safetensors")[1]["format_version"] == 1
+
+
+def test_the_validation_rmse_is_that_of_the_mean(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    model = TabNSMRegressor(**SMALL, n_ensemble=2).fit(
+        X[:200], y[:200], X_val=X[200:], y_val=y[200:]
+    )
+    rmse = np.sqrt(np.mean((model.predict(X[200:]) - y[200:]) ** 2))
+    assert model.validation_rmse_ == pytest.approx(rmse, rel=1e-6)
+
+
+def test_explanations_are_the_mean_of_the_networks(
+    rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor
+) -> None:
+    together = three.explain(rows[0][:7])
+    np.testing.assert_allclose(together.predictions, three.predict(rows[0][:7]), rtol=1e-5)
+    members = members_of(three.model_)
+    parts = []
+    for member in members:
+        three.model_ = member
+        parts.append(three.explain(rows[0][:7]).feature_contributions)
+    three.model_ = Ensemble(members)
+    np.testing.assert_allclose(together.feature_contributions, np.mean(parts, axis=0), atol=1e-6)
+
+
+def test_few_values_get_several_networks() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tabnsm.training.config.MOST_MEMBERS", 4)
+        sizes = [(100, 3), (10_000, 25), (10_000, 40), (10_000, 50), (10_000, 51), (10**7, 10)]
+        assert [TrainingConfig().resolved_ensemble(*s) for s in sizes] == [4, 4, 2, 2, 1, 1]
+    assert TrainingConfig(n_ensemble=7).resolved_ensemble(10**7, 100) == 7
+    for wrong in (0, 1.5, True, "many"):
+        with pytest.raises(InvalidOptionError, match='n_ensemble must be "auto" or an integer'):
+            TrainingConfig(n_ensemble=wrong)  # type: ignore[arg-type]
+
+
+def test_the_time_limit_is_shared(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    options = SMALL | {"max_epochs": 10_000, "patience": 10_000}
+    model = TabNSMRegressor(**options, n_ensemble=3, time_limit=1.5).fit(*rows)
+    assert len(model.histories_) == 3
+    for history in model.histories_:
+        assert history.stop_reason.startswith("time_limit=")
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, n_epochs: int, error: BaseException) -> None:
+    train_epoch, seen = Trainer.train_epoch, []
+
+    def interrupted(self: Trainer, state: Any) -> None:
+        seen.append(1)
+        if len(seen) > n_epochs:
+            raise error
+        train_epoch(self, state)
+
+    monkeypatch.setattr(Trainer, "train_epoch", interrupted)
+
+
+@pytest.mark.parametrize(("n_epochs", "n_kept"), [(6, 1), (8, 2), (9, 2)])
+def test_ctrl_c_keeps_the_finished_networks(
+    rows: tuple[np.ndarray, np.ndarray],
+    three: TabNSMRegressor,
+    monkeypatch: pytest.MonkeyPatch,
+    n_epochs: int,
+    n_kept: int,
+) -> None:
+    interrupt_after(monkeypatch, n_epochs, KeyboardInterrupt())
+    message = f"interrupted in network {n_kept + 1} of 3; the model keeps the {n_kept} that"
+    with pytest.warns(TabNSMWarning, match=message):
+        model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    assert len(members_of(model.model_)) == len(model.histories_) == n_kept
+    first, same = (members_of(each.model_)[0].state_dict() for each in (model, three))
+    assert all(torch.equal(first[name], same[name]) for name in first)
+
+
+def test_ctrl_c_in_the_first_network_keeps_its_best_epoch(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_after(monkeypatch, 2, KeyboardInterrupt())
+    with pytest.warns(TabNSMWarning, match="interrupted in epoch 3; the model keeps the weights"):
+        model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    assert len(members_of(model.model_)) == 1
+
+
+def test_a_network_that_diverges_at_once_is_left_out(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_after(monkeypatch, 4, TrainingDivergedError(1))
+    with pytest.warns(TabNSMWarning, match="left the finite numbers in network 2 of 2"):
+        model = TabNSMRegressor(**SMALL, n_ensemble=2).fit(*rows)
+    assert len(members_of(model.model_)) == 1
+
+
+def test_after_a_kill_the_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np; from tabnsm import TabNSMRegressor; import sys\n"
+        "X = np.random.default_rng(0).normal(size=(240, 4)); y = X[:, 0] * X[:, 1]\n"
+        "folder = sys.argv[1]\n"
+        "m = TabNSMRegressor(d_token=8, max_epochs=12, random_state=0, n_ensemble=3,\n"
+        "                    checkpoint_dir=folder).fit(X, y, resume=True)\n"
+        "print(m.predict(X).tobytes().hex(), len(m.histories_))\n"
+    )
+
+    def run(folder: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", code, str(tmp_path / folder)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    second = tmp_path / "killed" / "checkpoint-2.safetensors"
+    with run("killed") as process:
+        while not second.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    resumed, whole = run("killed").communicate()[0], run("whole").communicate()[0]
+    assert resumed == whole
+    assert whole.endswith(" 3\n")
