@@ -20,6 +20,16 @@ def test_seeds_and_splits_are_averaged() -> None:
     assert not table.partial
 
 
+def test_splits_that_not_all_methods_have_do_not_count() -> None:
+    results = [done(RunSpec("ridge", "cpu_small", split=split), 2.0) for split in (42, 43)]
+    results += [done(RunSpec("mlp", "cpu_small", split=42), 1.0)]
+    results += [done(RunSpec("ridge", "bike", split=43), 5.0)]
+    table = collect_scores(results)
+    assert table.n_runs.tolist() == [[0, 1], [1, 1]]
+    assert table.remarks == ()
+    assert len(group_runs(results, common_splits=False)[0]["ridge", "cpu_small"]) == 2
+
+
 def test_mae_is_its_own_metric() -> None:
     results = [done(RunSpec("ridge", "cpu_small"), 2.0)]
     assert collect_scores(results, "mae").score("ridge", "cpu_small") == 1.4

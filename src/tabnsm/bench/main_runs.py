@@ -42,14 +42,19 @@ def dataset_label(spec: RunSpec) -> str:
 
 
 def group_runs(
-    results: Sequence[Result], metric: str = "rmse", encoding: str = "paper"
+    results: Sequence[Result],
+    metric: str = "rmse",
+    encoding: str = "paper",
+    *,
+    common_splits: bool = True,
 ) -> tuple[dict[Cell, Runs], dict[Cell, list[str]]]:
     """The finished runs of each method on each dataset.
 
     Runs that belong to a study (options after the method's name but for "tuned", a share of the
     columns or of the rows) are left out. Of runs with different caps on time or epochs, those
-    with the loosest caps count. A table cut to `max_rows` is a dataset of its own, if others than
-    TabNSM ran on it; else it was cut for a study.
+    with the loosest caps count. On each dataset those splits count that all its methods were run
+    on, if there are any: else averages would not be over the same rows. A table cut to `max_rows`
+    is a dataset of its own, if others than TabNSM ran on it; else it was cut for a study.
 
     Parameters
     ----------
@@ -59,6 +64,8 @@ def group_runs(
         Score that a run must have.
     encoding : {"paper", "default"}
         Whose arrays the baselines had; TabNSM always has its preset's own.
+    common_splits : bool, default True
+        Whether to leave out splits that not all methods of a dataset were run on.
 
     Returns
     -------
@@ -79,11 +86,12 @@ def group_runs(
         else:
             failures[cell].append(failure)
     compared = {label for method, label in groups if not method.startswith("tabnsm-")}
-    return {
+    loosest = {
         cell: _loosest(runs)
         for cell, runs in groups.items()
         if runs[0][0].max_rows is None or cell[1] in compared
-    }, failures
+    }
+    return _on_common_splits(loosest) if common_splits else loosest, failures
 
 
 def _is_main_run(spec: RunSpec, encoding: str) -> bool:
@@ -99,6 +107,17 @@ def _loosest(runs: Runs) -> Runs:
 
     loosest = max(caps(spec) for spec, _ in runs)
     return [(spec, result) for spec, result in runs if caps(spec) == loosest]
+
+
+def _on_common_splits(groups: dict[Cell, Runs]) -> dict[Cell, Runs]:
+    common: dict[str, set[int]] = {}
+    for (_, dataset), runs in groups.items():
+        splits = {spec.split for spec, _ in runs}
+        common[dataset] = common.get(dataset, splits) & splits
+    return {
+        (method, dataset): [run for run in runs if run[0].split in common[dataset]] or runs
+        for (method, dataset), runs in groups.items()
+    }
 
 
 def _failure(result: Result, metric: str) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tabnsm.bench.main_runs import Result
 from tabnsm.bench.naming import display_name
+from tabnsm.bench.paired import paired_table
 from tabnsm.bench.scores import collect_scores
 from tabnsm.bench.statistics import analyse, analyse_paper
 from tabnsm.bench.studies import STUDIES
@@ -43,6 +44,7 @@ _FROM_RESULTS: dict[str, Callable[[Sequence[Result], str, str], TextTable]] = {
         collect_scores(results, metric, encoding)
     ),
     "statistics": _statistics,
+    "splits": lambda results, metric, encoding: paired_table(results, metric),
 }
 _FROM_PAPER: dict[str, Callable[[], TextTable]] = {
     "results": paper_table,
@@ -59,8 +61,8 @@ def make_table(name: str, results: Sequence[Result], encoding: str = "paper") ->
     Parameters
     ----------
     name : str
-        "results", "families", "statistics", each also with "-mae" behind it, or "study-" and the
-        name of a study, with "@preset" behind it if that is not the default.
+        "results", "families", "statistics", "splits", each also with "-mae" behind it, or
+        "study-" and the name of a study, with "@preset" behind it if that is not the default.
     results : sequence of dict
         As from ``tabnsm.bench.store.load_results``.
     encoding : {"paper", "default"}
