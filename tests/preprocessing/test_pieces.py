@@ -73,3 +73,19 @@ def test_pieces_survive_their_state_and_can_be_switched_off():
 def test_a_wrong_number_of_pieces_is_refused(value):
     with pytest.raises(ValueError, match=r"n_pieces must be an integer >= 0, got"):
         EncoderConfig(n_pieces=value)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_pieces"),
+    [(300, 2, 16), (1600, 2, 25), (5000, 2, 64), (100, 3000, 16)],
+)
+def test_few_rows_and_many_features_have_fewer_pieces(n_rows, n_columns, n_pieces):
+    X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+    encoder = TableEncoder()
+    encoder.fit_transform(Table.from_native(X))
+    assert encoder.pieces.shape == (n_columns, 2, n_pieces)
+    ends = encoder.pieces[:, 0]
+    assert torch.isfinite(ends).all()
+    half = TableEncoder()
+    half.fit_transform(Table.from_native(X), np.arange(n_rows // 2))
+    assert half.pieces.shape[2] == max(16, min(n_pieces, n_rows // 128))

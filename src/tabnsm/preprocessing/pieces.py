@@ -9,6 +9,33 @@ from torch import Tensor
 
 # A straight line does for two values.
 _MIN_VALUES = 3
+_ROWS_PER_PIECE, _MOST_IN_ALL, _FEW = 64, 2**15, 16
+
+
+def limited_pieces(n_pieces: int, n_rows: int, n_features: int) -> int:
+    """Pieces of a feature: 64 rows for each, and no model that is mostly pieces.
+
+    Parameters
+    ----------
+    n_pieces : int
+        Most pieces of a feature.
+    n_rows, n_features : int
+        Fit rows, and features of the table.
+
+    Returns
+    -------
+    int
+        `n_pieces`, or fewer where rows are few or features more than 512; but 16 is never too
+        many.
+
+    Examples
+    --------
+    >>> [limited_pieces(64, rows, 10) for rows in (100, 2000, 5000)]
+    [16, 31, 64]
+    >>> [limited_pieces(64, 10_000, width) for width in (512, 1024, 16384)]
+    [64, 32, 16]
+    """
+    return min(n_pieces, max(min(n_rows // _ROWS_PER_PIECE, _MOST_IN_ALL // n_features), _FEW))
 
 
 def find_pieces(

@@ -16,6 +16,7 @@ from tabnsm.training.history import History
 if TYPE_CHECKING:
     from tabnsm.training.loop import TrainingState
 
+FILE_NAME = "checkpoint.safetensors"
 FORMAT_VERSION = 1
 
 
@@ -33,7 +34,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, fingerprint: str, number: int = 0) -> None:
-        name = f"checkpoint-{number + 1}.safetensors" if number else "checkpoint.safetensors"
+        name = FILE_NAME if number == 0 else f"checkpoint-{number + 1}.safetensors"
         self.path = Path(folder) / name
         self.fingerprint = fingerprint
         make_checkpoint_folder(folder)
