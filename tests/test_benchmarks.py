@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -373,3 +374,47 @@ def test_run_leaves_out_what_needs_absent_tables(
 )
 def test_figures_in_words(value: float, unit: str, words: str) -> None:
     assert script("measure").in_words(value, unit) == words
+
+
+def some_frame() -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=120), "b": rng.integers(0, 9, 120)})
+    frame["note"] = [f"row {k} says {rng.integers(100)}" for k in range(120)]
+    frame["remark"] = rng.choice([f"remark {k}" for k in range(12)], 120)
+    return frame, frame["a"].to_numpy() + frame["b"].to_numpy()
+
+
+def test_text_columns_joined_and_apart() -> None:
+    X, y = some_frame()
+    options: dict[str, Any] = {"max_epochs": 1, "d_token": 8, "text_encoder": FakeTextEncoder(24)}
+    module = script("text_columns")
+    runs = [
+        module.run(X, y, text_columns=kind, seed=0, **options) for kind in ("joined", "separate")
+    ]
+    assert [run["text_columns"] for run in runs] == ["joined", "separate"]
+    assert runs[0]["n_text_features"] == 24
+    assert all(math.isfinite(run["test"]["rmse"]) for run in runs)
+    assert "separate (D = " in module.summarize(runs)
+
+
+def test_a_screen_sees_no_test_row(tmp_path: Path) -> None:
+    from sklearn.model_selection import train_test_split
+
+    X, y = some_frame()
+    frame = X.drop(columns=["note"]).assign(y=y, leak=y, row=np.arange(120))
+    frame.to_parquet(tmp_path / "made.parquet")
+    about = {"file": "made.parquet", "target": "y", "drop": ["leak"]}
+    (tmp_path / "made.json").write_text(json.dumps(about))
+    module = script("screen")
+    rows, _ = module.training_rows(tmp_path, "made", 42, 1000)
+    _, test = train_test_split(frame, test_size=0.2, random_state=42)
+    assert list(rows.columns) == ["a", "b", "remark", "row"]
+    assert len(rows) == 96
+    assert not set(rows["row"]) & set(test["row"])
+    record = module.screen(tmp_path, "made", n_rows=60, max_epochs=1, d_token=8)
+    assert len(record["rmse"]) == 2
+    path = tmp_path / "made-screens.json"
+    module.keep(path, record | {"prototype": "another"})
+    module.keep(path, record | {"seconds": 1.0})
+    module.keep(path, record)
+    assert [entry["seconds"] for entry in json.loads(path.read_text())] == [record["seconds"]] * 2
