@@ -8,6 +8,7 @@ them to validate, and the last quarter scores. `--set` gives options of TabNSMRe
 words. A screen is small and noisy: one seed, two splits, a part of the rows, 70 seconds a fit. It
 says what is worth a full run, no more. The record goes to results/studies/screens/TABLE.json, and
 one with the same options is replaced; those of prototypes, whose code was not kept, say so.
+`--into docs/accuracy.md` only writes all records into the page, between its two marks.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tabnsm.container import atomic_write
 from tabnsm.metrics import regression_metrics
 
 SPLITS = (42, 43)
+MARKS = ("<!-- screens -->", "<!-- end of screens -->")
 MOST_ROWS = 8000
 # Fewer where rows are wide or slow to learn, so that a screen stays one.
 N_ROWS = {
@@ -85,6 +87,36 @@ def keep(path: Path, record: dict[str, Any]) -> None:
     atomic_write(path, (json.dumps([*records, record], indent=1) + "\n").encode())
 
 
+def table(folder: Path) -> str:
+    """All records as Markdown, the best of a table first."""
+    lines = ["| table | options | RMSE | on each split |", "| :-- | :-- | --: | --: |"]
+    for path in sorted(folder.glob("*.json")):
+        records = json.loads(path.read_text())
+        for record in sorted(records, key=lambda record: float(np.mean(record["rmse"]))):
+            said = [f"`{name}={value}`" for name, value in sorted(record["options"].items())]
+            said += [record["prototype"]] if "prototype" in record else []
+            each = ", ".join(in_words(score) for score in record["rmse"])
+            mean = in_words(float(np.mean(record["rmse"])))
+            lines.append(f"| {path.stem} | {', '.join(said)} | {mean} | {each} |")
+    return "\n".join(lines)
+
+
+def in_words(score: float) -> str:
+    """Four digits, and none behind the point from a thousand on.
+
+    >>> in_words(2.64603), in_words(19629.6)
+    ('2.646', '19,630')
+    """
+    return f"{score:,.0f}" if score >= 1000 else f"{score:.4g}"
+
+
+def fill(page: str, folder: Path) -> str:
+    """The page with the table of all records between its marks."""
+    start, _, rest = page.partition(MARKS[0])
+    _, _, end = rest.partition(MARKS[1])
+    return f"{start}{MARKS[0]}\n\n{table(folder)}\n\n{MARKS[1]}{end}"
+
+
 def parsed(entry: str) -> tuple[str, Any]:
     """NAME=VALUE with the value as JSON, or as a word.
 
@@ -100,12 +132,16 @@ def parsed(entry: str) -> tuple[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="+")
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("tables", nargs="*")
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--into", type=Path, metavar="PAGE")
     parser.add_argument("--out", type=Path, default=Path("results/studies/screens"))
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.into is not None:
+        page = fill(arguments.into.read_text(), arguments.out)
+        atomic_write(arguments.into, page.encode())
     options = dict(parsed(entry) for entry in arguments.set)
     for name in arguments.tables:
         n_rows = N_ROWS.get(name, MOST_ROWS)

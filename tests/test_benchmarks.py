@@ -418,3 +418,10 @@ def test_a_screen_sees_no_test_row(tmp_path: Path) -> None:
     module.keep(path, record | {"seconds": 1.0})
     module.keep(path, record)
     assert [entry["seconds"] for entry in json.loads(path.read_text())] == [record["seconds"]] * 2
+
+
+def test_the_page_has_all_screens() -> None:
+    module = script("screen")
+    page = (ROOT / "docs" / "accuracy.md").read_text()
+    assert all(page.count(mark) == 1 for mark in module.MARKS)
+    assert module.fill(page, ROOT / "results" / "studies" / "screens") == page

@@ -414,7 +414,7 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("epoch   3"):
+        if "epoch   3" in line:
             break
     process.send_signal(2)
     out, err = process.communicate(timeout=60)

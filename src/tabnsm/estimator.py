@@ -99,7 +99,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         RISE: how rows are drawn: "systematic"; paper: "multinomial".
     n_ensemble : int, "auto" or None, default None
         Networks that are trained and predict together: "auto", which is 4 for up to 250,000
-        encoded values to train on, fewer for more, 1 from 500,000 on; paper, fast: 1.
+        encoded values to train on, fewer for more, 1 from 500,000 on; paper: 1; fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 100; fast: 30.
     batch_size : int or "auto", default "auto"
@@ -110,7 +110,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Of AdamW, for matrices.
     weight_averaging : float or None, default None
         How much of the running average of the weights a step keeps; the average validates
-        and predicts: 0.995; paper: 0, the weights themselves.
+        and predicts: 0.995; paper: 0.0, the weights themselves.
     patience : int or None, default None
         Epochs without a better validation RMSE before training stops: 16; fast: 6.
     scheduler_patience : int or None, default None
