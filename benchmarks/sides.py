@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tabnsm.nn import TabNSM
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.pieces import find_pieces, limited_pieces
+from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.target import TargetScaler
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
@@ -52,8 +52,7 @@ def random_table(n_rows: int, n_features: int) -> EncodedTable:
 
 def make_tabnsm(table: EncodedTable, generator: torch.Generator | None = None) -> TabNSM:
     """The module with the estimator's defaults, its numbers' tokens bent as on this table."""
-    n_features = table.n_features
-    n_pieces = limited_pieces(EncoderConfig().n_pieces, table.n_rows, n_features)
+    n_features, n_pieces = table.n_features, EncoderConfig().n_pieces
     is_number = np.ones(n_features, dtype=bool)
     pieces = find_pieces(table.dense.numpy(), None, is_number, n_features, n_pieces)
     return TabNSM(n_features, pieces=pieces, generator=generator)

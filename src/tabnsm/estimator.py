@@ -132,9 +132,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What ten or more different strings are that occur ten times each on average:
         "category"; paper: "text".
     n_pieces : int or None, default None
-        Most straight pieces of a number's token, between its values in the training rows or
-        their quantiles: 64, fewer for under 4,096 rows or over 512 features; paper: 0, which
-        is one straight line.
+        Most straight pieces of a number's token, between quantiles of the training rows: 16,
+        and up to four times as many where values come back, as codes do; paper: 0, which is
+        one straight line.
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None

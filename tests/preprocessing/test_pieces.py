@@ -23,8 +23,8 @@ def test_pieces_hold_equally_many_rows():
 def test_few_values_are_all_ends_of_pieces():
     dense = np.array([[0, 1, 1, 1, 1, 1, 5, 7]], dtype=np.float32).T
     pieces = find_pieces(dense, None, np.array([True]), 1, 5)[0]
-    assert pieces[0].tolist() == [0, 1, 5, np.inf, np.inf]
-    assert pieces[1].tolist() == [1, 4, 2, 1, 1]
+    assert pieces[0].tolist() == [0, 1, 5]
+    assert pieces[1].tolist() == [1, 4, 2]
 
 
 def test_a_value_of_most_rows_leaves_fewer_pieces():
@@ -75,17 +75,25 @@ def test_a_wrong_number_of_pieces_is_refused(value):
         EncoderConfig(n_pieces=value)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_columns", "n_pieces"),
-    [(300, 2, 16), (1600, 2, 25), (5000, 2, 64), (100, 3000, 16)],
-)
-def test_few_rows_and_many_features_have_fewer_pieces(n_rows, n_columns, n_pieces):
-    X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
-    encoder = TableEncoder()
-    encoder.fit_transform(Table.from_native(X))
-    assert encoder.pieces.shape == (n_columns, 2, n_pieces)
-    ends = encoder.pieces[:, 0]
-    assert torch.isfinite(ends).all()
-    half = TableEncoder()
-    half.fit_transform(Table.from_native(X), np.arange(n_rows // 2))
-    assert half.pieces.shape[2] == max(16, min(n_pieces, n_rows // 128))
+def encoded_pieces(matrix):
+    encoder = TableEncoder(EncoderConfig(n_pieces=4))
+    encoder.fit_transform(Table.from_native(matrix))
+    return [ends[torch.isfinite(ends)] for ends in encoder.pieces[:, 0]]
+
+
+def test_numbers_that_come_back_have_a_piece_between_every_two_values():
+    rng = np.random.default_rng(0)
+    quantity = rng.permutation(400) / 7
+    hour = np.tile(np.arange(16), 25)  # 25 times each
+    many = np.repeat(np.arange(100), 4)  # more values than pieces, but four times each
+    pieces = encoded_pieces(np.column_stack([quantity, hour, many]))
+    assert [len(ends) for ends in pieces] == [4, 15, 16]
+    spacing = torch.diff(pieces[1])
+    assert torch.allclose(spacing, spacing[:1])
+
+
+def test_wide_tables_have_fewer_pieces_for_codes():
+    hours = np.tile(np.arange(16), 25)[:, None]
+    for width, expected in ((2000, 15), (4000, 8), (9000, 4)):
+        pieces = encoded_pieces(np.repeat(hours, width, axis=1).astype(np.float32))
+        assert {len(ends) for ends in pieces} == {expected}

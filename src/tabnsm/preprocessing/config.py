@@ -35,10 +35,10 @@ class EncoderConfig:
     repeated_strings : {"category", "text"}, default="category"
         What a column of strings is whose values occur ten times each or more on average: a
         category, or text unless it has fewer than ten values (the paper).
-    n_pieces : int, default=64
-        Most straight pieces of a number's token, between its values in the fit rows or, where
-        these are more, between their quantiles; 0 is one straight line (the paper). Tables of
-        fewer than 4,096 rows or more than 512 features have fewer.
+    n_pieces : int, default=16
+        Most straight pieces of a number's token, between quantiles of the fit rows; 0 is one
+        straight line (the paper). A column whose values occur four times each or more on average
+        has up to four times as many, with a piece between every two values if these are enough.
     missing_indicators : bool, default=True
         Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
     clip_outliers : bool, default=True
@@ -71,7 +71,7 @@ class EncoderConfig:
     date_encoding: str = "calendar"
     category_encoding: str = "embedding"
     repeated_strings: str = "category"
-    n_pieces: int = 64
+    n_pieces: int = 16
     missing_indicators: bool = True
     clip_outliers: bool = True
     text_encoder: str | TextEncoder = "minilm"

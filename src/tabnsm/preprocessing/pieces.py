@@ -9,33 +9,11 @@ from torch import Tensor
 
 # A straight line does for two values.
 _MIN_VALUES = 3
-_ROWS_PER_PIECE, _MOST_IN_ALL, _FEW = 64, 2**15, 16
-
-
-def limited_pieces(n_pieces: int, n_rows: int, n_features: int) -> int:
-    """Pieces of a feature: 64 rows for each, and no model that is mostly pieces.
-
-    Parameters
-    ----------
-    n_pieces : int
-        Most pieces of a feature.
-    n_rows, n_features : int
-        Fit rows, and features of the table.
-
-    Returns
-    -------
-    int
-        `n_pieces`, or fewer where rows are few or features more than 512; but 16 is never too
-        many.
-
-    Examples
-    --------
-    >>> [limited_pieces(64, rows, 10) for rows in (100, 2000, 5000)]
-    [16, 31, 64]
-    >>> [limited_pieces(64, 10_000, width) for width in (512, 1024, 16384)]
-    [64, 32, 16]
-    """
-    return min(n_pieces, max(min(n_rows // _ROWS_PER_PIECE, _MOST_IN_ALL // n_features), _FEW))
+# Numbers that come back are often codes, or times: they have more pieces, as far as the number of
+# features allows.
+_MIN_REPEATS = 4
+_CODE_FACTOR = 4
+_MOST_IN_ALL = 2**15
 
 
 def find_pieces(
@@ -46,6 +24,10 @@ def find_pieces(
     n_pieces: int,
 ) -> Tensor:
     """Pieces between quantiles of the fit rows, or between values where these are few.
+
+    A feature whose values occur four times each or more on average has up to four times as many
+    pieces, because its values may be codes or times; in tables of more than 512 features it has
+    fewer, so that a model is not mostly pieces.
 
     Parameters
     ----------
@@ -58,7 +40,7 @@ def find_pieces(
     n_features : int
         Number of features, text included.
     n_pieces : int
-        Most pieces of a feature.
+        Most pieces of a feature whose values are quantities.
 
     Returns
     -------
@@ -69,17 +51,17 @@ def find_pieces(
     -----
     dense : (n_rows, n_dense)
     is_number : (n_dense,)
-    result : (n_features, 2, n_pieces)
+    result : (n_features, 2, at most 4 n_pieces)
 
     Examples
     --------
     >>> dense = np.array([[0.0], [1.0], [1.0], [3.0]], dtype=np.float32)
     >>> find_pieces(dense, None, np.array([True]), 1, 3)
-    tensor([[[0., 1., inf],
-             [1., 2., 1.]]])
+    tensor([[[0., 1.],
+             [1., 2.]]])
     """
-    pieces = np.empty((n_features, 2, n_pieces), dtype=np.float32)
-    pieces[:, 0], pieces[:, 1] = np.inf, 1.0
+    for_codes = max(min(_CODE_FACTOR * n_pieces, _MOST_IN_ALL // n_features), n_pieces)
+    ends_of = {}
     for k in np.flatnonzero(is_number):
         values = np.sort(dense[:, k] if rows is None else dense[rows, k])
         # The first of each run of equal values; sorted, so that no hashing is needed.
@@ -87,9 +69,15 @@ def find_pieces(
         if len(distinct) < _MIN_VALUES:
             continue
         ends = distinct
-        if len(distinct) > n_pieces + 1:
-            places = np.linspace(0, len(values) - 1, n_pieces + 1).round().astype(np.int64)
+        most = for_codes if len(values) >= _MIN_REPEATS * len(distinct) else n_pieces
+        if len(distinct) > most + 1:
+            places = np.linspace(0, len(values) - 1, most + 1).round().astype(np.int64)
             ends = np.unique(values[places])
+        ends_of[k] = ends
+    width = max((len(ends) - 1 for ends in ends_of.values()), default=1)
+    pieces = np.empty((n_features, 2, max(width, 1)), dtype=np.float32)
+    pieces[:, 0], pieces[:, 1] = np.inf, 1.0
+    for k, ends in ends_of.items():
         pieces[k, 0, : len(ends) - 1] = ends[:-1]
         pieces[k, 1, : len(ends) - 1] = np.diff(ends)
     return torch.from_numpy(pieces)

@@ -19,7 +19,7 @@ from tabnsm.preprocessing.encoded import EncodedTable, TextFeatures
 from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer
-from tabnsm.preprocessing.pieces import find_pieces, limited_pieces
+from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
@@ -258,9 +258,7 @@ class TableEncoder:
         if not self.config.n_pieces:
             return None
         is_number = np.array(self.category_sizes[: dense.shape[1]]) == 0
-        n_rows = len(dense) if rows is None else len(rows)
-        n_pieces = limited_pieces(self.config.n_pieces, n_rows, self.n_features)
-        return find_pieces(dense, rows, is_number, self.n_features, n_pieces)
+        return find_pieces(dense, rows, is_number, self.n_features, self.config.n_pieces)
 
     def _positions_in(self, table: Table) -> Sequence[int]:
         """Where each column of the fit is in a new table."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 N_FEATURES = tuple(2**k for k in range(4, 15))
-MANY_ROWS = 10_000
-"""Rows of the table, as far as the parameters depend on them."""
 SHARES = (0.25, 0.5, 0.75, 1.0)
 # Twice the features may cost this much more than twice the parameters and still count as linear.
 TOLERANCE = 0.05
@@ -58,12 +56,10 @@ def count_parameters(
     import torch
 
     from tabnsm.nn.model import TabNSM
-    from tabnsm.preprocessing.pieces import limited_pieces
 
     architecture = options.to_dict()["architecture"]
     if category_sizes is None:
-        n_pieces = limited_pieces(options.encoder.n_pieces, MANY_ROWS, n_features)
-        pieces = torch.ones(n_features, 2, n_pieces)
+        pieces = torch.ones(n_features, 2, options.encoder.n_pieces)
     model = TabNSM(n_features, category_sizes=category_sizes, pieces=pieces, **architecture)
     return sum(parameter.numel() for parameter in model.parameters())
 
