@@ -7,7 +7,8 @@ The test rows of a split (20 %) are put away; of the others, three quarters are 
 them to validate, and the last quarter scores. `--set` gives options of TabNSMRegressor, JSON or
 words. A screen is small and noisy: one seed, two splits, a part of the rows, 70 seconds a fit. It
 says what is worth a full run, no more. The record goes to results/studies/screens/TABLE.json, and
-one with the same options is replaced; those of prototypes, whose code was not kept, say so.
+one with the same options is replaced; those of prototypes, whose code was not kept, say what
+they were.
 `--into docs/accuracy.md` only writes all records into the page, between its two marks.
 """
 
