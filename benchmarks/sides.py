@@ -20,6 +20,7 @@ from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.loop import Trainer, TrainingData, TrainingState, make_optimizer
@@ -77,6 +78,7 @@ def make_trainer(
     state = TrainingState(
         model=model,
         optimizer=make_optimizer(model, config),
+        average=WeightAverage(model, config.weight_averaging),
         sampler=RiseSampler(table.n_rows, RiseConfig(), generator),
         monitor=ValidationMonitor(config.patience, config.scheduler_patience),
         generator=generator,
