@@ -19,6 +19,7 @@ def test_datasets_and_seeds_are_read_off_the_runs() -> None:
     results = study_results("attention", ["cpu_small", "bike"]) + main_results()
     found = variants("attention", results)
     assert found == {(d, v): 3 for d in ("bike", "cpu_small") for v in ("sparse", "full", "mamba")}
+    assert "(bike, cpu_small, preset default)" in study_table("attention", results).title
 
 
 def test_further_seeds_of_one_row_do_not_count() -> None:

@@ -75,7 +75,12 @@ def study_table(
             f"There are no runs of the study {name!r} with the preset {preset!r}. "
             f"Make them with: tabnsm bench study {name}"
         )
-    return _joined([study.table(results, scope) for scope in scopes or [common]])
+    tables = [study.table(results, scope) for scope in scopes or [common]]
+    if len(tables) == 1:
+        return tables[0]
+    datasets = dict.fromkeys(name for scope in scopes for name in scope.datasets)
+    title = study.title(replace(common, datasets=tuple(datasets)))
+    return replace(_joined(tables), title=title)
 
 
 def _scopes(
