@@ -23,7 +23,9 @@ def run(*, n_features: int = 400, n_rows: int = 256, seconds: float = 10.0) -> d
     """Milliseconds of one row through the module and through ``predict``."""
     values = np.random.default_rng(0).normal(size=(n_rows, n_features))
     frame = pd.DataFrame(values, columns=[f"column {i}" for i in range(n_features)])
-    estimator = TabNSMRegressor(max_epochs=1, random_state=0).fit(frame, values.sum(1))
+    estimator = TabNSMRegressor(n_ensemble=1, max_epochs=1, random_state=0).fit(
+        frame, values.sum(1)
+    )
     model, one = estimator.model_.eval(), frame.iloc[:1]
     x = torch.randn(1, model.n_features)
 

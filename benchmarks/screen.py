@@ -113,8 +113,10 @@ def in_words(score: float) -> str:
 
 def fill(page: str, folder: Path) -> str:
     """The page with the table of all records between its marks."""
-    start, _, rest = page.partition(MARKS[0])
-    _, _, end = rest.partition(MARKS[1])
+    start, opening, rest = page.partition(MARKS[0])
+    _, closing, end = rest.partition(MARKS[1])
+    if not (opening and closing):
+        raise ValueError(f"The page must have {MARKS[0]} and, behind it, {MARKS[1]}; add them.")
     return f"{start}{MARKS[0]}\n\n{table(folder)}\n\n{MARKS[1]}{end}"
 
 

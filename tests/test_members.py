@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from tabnsm import TabNSMRegressor
-from tabnsm.container import read_container
-from tabnsm.errors import InvalidOptionError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.nn.ensemble import Ensemble, members_of
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.loop import Trainer, TrainingDivergedError
@@ -70,9 +69,6 @@ def test_a_saved_ensemble_comes_back(
     np.testing.assert_array_equal(loaded.predict(rows[0]), three.predict(rows[0]))
     assert loaded.histories_ == three.histories_
     assert loaded.validation_rmse_ == three.validation_rmse_
-    assert read_container(tmp_path / "m.safetensors")[1]["format_version"] == 2
-    TabNSMRegressor(**SMALL, n_ensemble=1).fit(*rows).save(tmp_path / "m.safetensors")
-    assert read_container(tmp_path / "m.safetensors")[1]["format_version"] == 1
 
 
 def test_the_validation_rmse_is_that_of_the_mean(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -109,12 +105,50 @@ def test_few_values_get_several_networks() -> None:
             TrainingConfig(n_ensemble=wrong)  # type: ignore[arg-type]
 
 
-def test_the_time_limit_is_shared(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    options = SMALL | {"max_epochs": 10_000, "patience": 10_000}
-    model = TabNSMRegressor(**options, n_ensemble=3, time_limit=1.5).fit(*rows)
-    assert len(model.histories_) == 3
-    for history in model.histories_:
-        assert history.stop_reason.startswith("time_limit=")
+class Clock:
+    """A clock on which every epoch takes a second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        train_epoch = Trainer.train_epoch
+
+        def timed(trainer: Trainer, state: Any) -> None:
+            self.now += 1
+            train_epoch(trainer, state)
+
+        monkeypatch.setattr(Trainer, "train_epoch", timed)
+        monkeypatch.setattr("tabnsm.training.loop.time", self)
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("time_limit", "epochs"), [(2.0, [2]), (4.0, [4]), (9.5, [4, 4]), (12.5, [4, 4, 4])]
+)
+def test_the_time_limit_leaves_out_networks_that_are_not_finished(
+    rows: tuple[np.ndarray, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+    time_limit: float,
+    epochs: list[int],
+) -> None:
+    Clock(monkeypatch)
+    model = TabNSMRegressor(**SMALL, n_ensemble=3, time_limit=time_limit).fit(*rows)
+    assert [len(history) for history in model.histories_] == epochs
+    if time_limit == 2:
+        assert model.history_.stop_reason == "time_limit=2 s reached"
+
+
+def test_a_resumed_run_trains_no_network_without_time(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Clock(monkeypatch)
+    options = SMALL | {"n_ensemble": 3, "checkpoint_dir": tmp_path}
+    TabNSMRegressor(**options, time_limit=9.5).fit(*rows)
+    less = TabNSMRegressor(**options, time_limit=3.0).fit(*rows, resume=True)
+    assert [len(history) for history in less.histories_] == [4, 4]
+    more = TabNSMRegressor(**options, time_limit=50.0).fit(*rows, resume=True)
+    assert [len(history) for history in more.histories_] == [4, 4, 4]
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, n_epochs: int, error: BaseException) -> None:
@@ -138,7 +172,7 @@ def test_ctrl_c_keeps_the_finished_networks(
     n_kept: int,
 ) -> None:
     interrupt_after(monkeypatch, n_epochs, KeyboardInterrupt())
-    message = f"interrupted in network {n_kept + 1} of 3; the model keeps the {n_kept} that"
+    message = f"interrupted in network {n_kept + 1} of 3, which is left out; {n_kept} (is|are)"
     with pytest.warns(TabNSMWarning, match=message):
         model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
     assert len(members_of(model.model_)) == len(model.histories_) == n_kept
@@ -155,13 +189,32 @@ def test_ctrl_c_in_the_first_network_keeps_its_best_epoch(
     assert len(members_of(model.model_)) == 1
 
 
-def test_a_network_that_diverges_at_once_is_left_out(
-    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("n_epochs", [4, 6])
+def test_networks_that_diverge_are_left_out(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch, n_epochs: int
 ) -> None:
-    interrupt_after(monkeypatch, 4, TrainingDivergedError(1))
-    with pytest.warns(TabNSMWarning, match="left the finite numbers in network 2 of 2"):
-        model = TabNSMRegressor(**SMALL, n_ensemble=2).fit(*rows)
+    interrupt_after(monkeypatch, n_epochs, TrainingDivergedError(1))
+    with pytest.warns(TabNSMWarning) as caught:
+        model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    said = [str(warning.message) for warning in caught]
+    assert [f"finite numbers in network {k} of 3" in said[k - 2] for k in (2, 3)] == [True, True]
     assert len(members_of(model.model_)) == 1
+
+
+def test_all_checkpoints_are_looked_at_before_any_training(
+    rows: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = SMALL | {"max_epochs": 1, "checkpoint_dir": tmp_path}
+    TabNSMRegressor(**options, n_ensemble=3).fit(*rows)
+    with pytest.warns(TabNSMWarning, match="is from an earlier run"):
+        TabNSMRegressor(**options, n_ensemble=2).fit(*rows)
+    names = sorted(path.name for path in tmp_path.iterdir() if "previous" not in path.name)
+    assert names == ["checkpoint-2.safetensors", "checkpoint.safetensors"]
+    assert (tmp_path / "checkpoint-3.previous.safetensors").exists()
+    (tmp_path / "checkpoint.safetensors").unlink()
+    monkeypatch.setattr(Trainer, "train_epoch", lambda self, state: pytest.fail("trained"))
+    with pytest.raises(ModelFileError, match=r"checkpoint-2\.safetensors was written with others"):
+        TabNSMRegressor(**options, n_ensemble=2, window_size=2).fit(*rows, resume=True)
 
 
 def test_after_a_kill_the_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:

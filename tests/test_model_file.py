@@ -226,3 +226,8 @@ def test_the_first_files_can_still_be_read() -> None:
     rows = pd.DataFrame(expected["rows"])
     rows["when"] = pd.to_datetime(rows["when"])
     np.testing.assert_allclose(model.predict(rows), expected["predictions"], rtol=1e-4)
+    # What came later is not what they were made with.
+    training = model.options_.training
+    assert (training.n_ensemble, training.weight_averaging) == (1, 0)
+    assert not model.options_.objective.bend_tails
+    assert model.validation_rmse_ == model.history_.best.validation_rmse

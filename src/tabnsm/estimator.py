@@ -88,7 +88,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether GridLoss is in target units and not in index units: True; paper: False.
     bend_tails : bool or None, default None
         Whether a target of which one row in a thousand carries over half of the squared
-        deviation is learned on a scale that is logarithmic in its tails: True; paper: False.
+        deviation is learned, and the best epoch told, on a scale that is logarithmic in its
+        tails: True; paper: False.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
@@ -99,7 +100,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         RISE: how rows are drawn: "systematic"; paper: "multinomial".
     n_ensemble : int, "auto" or None, default None
         Networks that are trained and predict together: "auto", which is 4 for up to 250,000
-        encoded values to train on, fewer for more, 1 from 500,000 on; paper: 1; fast: 1.
+        encoded values to train on, fewer for more, 1 for over 500,000; paper: 1; fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 100; fast: 30.
     batch_size : int or "auto", default "auto"
@@ -118,7 +119,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     gradient_clip : float, default 1.0
         Largest norm of the gradient.
     time_limit : float or None, default None
-        Seconds of training after which the best epoch so far is kept; shared by all networks.
+        Seconds of training after which the best epoch so far is kept; of several networks,
+        those that are not finished by then are left out, but for the first.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" is bfloat16 on a GPU that has it. Prediction is float32.
     column_kinds : dict of str to str or None, default None

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from tabnsm.training.progress import TrainingProgress
 
 
+# Why a network may end before it is trained to its end.
+_CUT_SHORT = ("interrupted", "time_limit")
+
+
 class MemberTraining:
     """Train the networks of one fit, one after the other.
 
@@ -67,6 +71,7 @@ class MemberTraining:
         self.n_members = options.training.resolved_ensemble(data.train.n_rows, encoder.n_features)
         self.models: list[TabNSM] = []
         self.histories: list[History] = []
+        self.seconds_used = 0.0
 
     def train(
         self,
@@ -75,7 +80,7 @@ class MemberTraining:
         resume: bool,
         progress: TrainingProgress | None = None,
     ) -> None:
-        """Train all networks; Ctrl-C keeps the finished ones, or the first as far as it is.
+        """Train all networks; Ctrl-C or the time limit keep the finished ones, or the first.
 
         Parameters
         ----------
@@ -97,13 +102,16 @@ class MemberTraining:
             )
             if checkpoint is not None and resume:
                 checkpoint.load(state)
+            time_left = self._time_left()
+            if number and time_left == 0 and not _is_finished(state.history):
+                return
             report = None if progress is None else progress.of_network(number)
-            trainer = self.trainer(self._share_of_time(number), report)
+            trainer = self.trainer(time_left, report)
             if number == 0:
                 self._keep(state, trainer.train(state, checkpoint))
-                if state.history.stop_reason == "interrupted":
-                    return
-            elif not self._train_further(trainer, state, checkpoint):
+            else:
+                self._train_further(number, trainer, state, checkpoint)
+            if state.history.stop_reason.startswith(_CUT_SHORT):
                 return
 
     def validation_rmse(self) -> float:
@@ -114,7 +122,7 @@ class MemberTraining:
     def trainer(self, time_limit: float | None, report: Report | None) -> Trainer:
         """What trains one network."""
         return Trainer(
-            dataclasses.replace(self.options.training, time_limit=time_limit),
+            dataclasses.replace(self.options.training, time_limit=time_limit or None),
             Objective(self.options.objective),
             self.scaler,
             self.data,
@@ -123,53 +131,67 @@ class MemberTraining:
         )
 
     def _train_further(
-        self, trainer: Trainer, state: TrainingState, checkpoint: Checkpoint | None
-    ) -> bool:
-        """Train one more network, and leave it out if that fails; False after Ctrl-C."""
+        self, number: int, trainer: Trainer, state: TrainingState, checkpoint: Checkpoint | None
+    ) -> None:
+        """Train one more network, and leave it out unless it is finished."""
         failure = ""
         try:
             with warnings.catch_warnings():
-                # That an interrupted one has weights of an epoch does not count: it is left out.
+                # What an unfinished network would keep does not count: it is left out.
                 warnings.simplefilter("ignore", TabNSMWarning)
                 history = trainer.train(state, checkpoint)
-            if history.stop_reason != "interrupted":
-                self._keep(state, history)
-                return True
-            failure = "was interrupted"
         except KeyboardInterrupt:
-            failure = "was interrupted"
+            state.history.stop_reason = "interrupted"
         except TrainingDivergedError:
             failure = "left the finite numbers"
-        n_kept = len(self.models)
-        warnings.warn(
-            f"Training {failure} in network {n_kept + 1} of {self.n_members}; the model keeps the "
-            f"{n_kept} that {'are' if n_kept > 1 else 'is'} finished.",
-            TabNSMWarning,
-            stacklevel=4,
-        )
-        return failure != "was interrupted"
+        else:
+            self.seconds_used += history[-1].seconds
+            if history.stop_reason == "diverged":
+                failure = "left the finite numbers"
+            elif not history.stop_reason.startswith(_CUT_SHORT):
+                self._keep(state, history)
+        if state.history.stop_reason == "interrupted":
+            failure = "was interrupted"
+        if failure:
+            n_kept = len(self.models)
+            warnings.warn(
+                f"Training {failure} in network {number + 1} of {self.n_members}, which is left "
+                f"out; {n_kept} {'is' if n_kept == 1 else 'are'} finished so far.",
+                TabNSMWarning,
+                stacklevel=4,
+            )
 
     def _keep(self, state: TrainingState, history: History) -> None:
+        if not self.models:
+            self.seconds_used += history[-1].seconds
         self.models.append(state.model)  # type: ignore[arg-type]
         self.histories.append(history)
 
-    def _share_of_time(self, number: int) -> float | None:
-        """An equal part of the time that is left; what resumed networks took is gone."""
+    def _time_left(self) -> float | None:
+        """Seconds of the limit that the networks so far have not used, resumed ones included."""
         limit = self.options.training.time_limit
-        if limit is None:
-            return None
-        used = sum(history[-1].seconds for history in self.histories)
-        return max((limit - used) / (self.n_members - number), 1e-3)
+        return None if limit is None else max(limit - self.seconds_used, 0.0)
 
     def _checkpoints(self, folder: str | Path | None, resume: bool) -> list[Checkpoint | None]:
         if folder is None:
             return [None] * self.n_members
         mark = fingerprint(self.data, self.encoder, self.options, self.seed)
         checkpoints = [Checkpoint(folder, mark, number) for number in range(self.n_members)]
-        if not resume:
+        if resume:
             for checkpoint in checkpoints:
-                checkpoint.set_aside()
+                checkpoint.verify()  # all of them before any training
+            return list(checkpoints)
+        for checkpoint in checkpoints:
+            checkpoint.set_aside()
+        number = self.n_members  # an earlier run may have had more
+        while (further := Checkpoint(folder, mark, number)).path.exists():
+            further.set_aside()
+            number += 1
         return list(checkpoints)
+
+
+def _is_finished(history: History) -> bool:
+    return bool(history.stop_reason) and not history.stop_reason.startswith(_CUT_SHORT)
 
 
 def initial_state(

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from tabnsm.preprocessing import TextEncoder
 
 FORMAT_VERSION = 2
-"""1 holds one network, 2 several."""
+"""1 holds one network, and knows none of the options below."""
+SINCE_FORMAT_2 = {"n_ensemble": 1, "weight_averaging": 0.0, "bend_tails": False}
+"""What models of format 1 were made with."""
 
 
 def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
@@ -35,7 +37,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
-        "format_version": 1 if n_members == 1 else FORMAT_VERSION,
+        "format_version": FORMAT_VERSION,
         "tabnsm_version": __version__,
         "params": _plain_params(estimator),
         "options": estimator.options_.to_dict(),
@@ -81,7 +83,8 @@ def _restore(
 ) -> TabNSMRegressor:
     estimator = cls(**meta["params"])
     options: dict[str, dict[str, Any]] = meta["options"]
-    flat = {name: value for part in options.values() for name, value in part.items()}
+    flat: dict[str, Any] = dict(SINCE_FORMAT_2)
+    flat |= {name: value for part in options.values() for name, value in part.items()}
     if text_encoder is not None:
         estimator.set_params(text_encoder=text_encoder)
         flat["text_encoder"] = text_encoder

@@ -30,12 +30,39 @@ def test_a_few_rows_that_carry_the_spread_are_found():
     assert Tails.find(y) is None
 
 
-def test_a_median_that_most_rows_share_has_a_unit():
+@pytest.mark.parametrize("outlier", [1e6, 1e9])
+def test_the_unit_is_that_of_the_rows_that_are_not_at_the_median(outlier):
     y = np.zeros(1000)
-    y[0] = 5e5
-    tails = Tails.find(y)
-    assert tails is not None
-    assert tails.unit == pytest.approx(500)
+    y[:300] = np.arange(1, 301)
+    y[300] = outlier
+    assert Tails.find(y).unit == pytest.approx(151)
+    y += 0.3
+    y[400:600] = 0.1 + 0.2  # which rounds to another number
+    assert Tails.find(y).unit == pytest.approx(151)
+
+
+def test_few_rows_have_none():
+    y = np.zeros(99)
+    y[0] = 1e9
+    assert Tails.find(y) is None
+    assert Tails.find(np.append(y, 1.0)) is not None
+
+
+def test_a_row_that_hardly_counts_bends_nothing():
+    y = np.random.default_rng(0).normal(size=1000)
+    y[0] = 1e4
+    weight = np.ones(1000)
+    assert Tails.find(y, weight) is not None
+    weight[0] = 1e-9
+    assert Tails.find(y, weight) is None
+
+
+def test_targets_beyond_any_scale_are_left_straight():
+    y = 1e-200 * np.random.default_rng(0).normal(size=1000)
+    y[0] = 1e110
+    assert Tails.find(y) is None
+    tails = Tails.find(np.append(np.arange(1000.0), 1e9))
+    assert np.isfinite(tails.bend(np.array([-1e308, 1e308]))).all()
 
 
 @given(
@@ -43,6 +70,7 @@ def test_a_median_that_most_rows_share_has_a_unit():
     st.floats(1, 1e6),
 )
 def test_bent_targets_come_back(y, stretch):
+    y = np.tile(y, 50)
     y = np.append(y, y.max() + stretch * max(np.ptp(y), 1e-300))
     scaler = TargetScaler.fit(y, bend_tails=True)
     standard = scaler.transform(y)

@@ -87,6 +87,13 @@ def test_a_real_study_prunes(data: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert result.best_score < max(t.score for t in result.trials if t.score is not None)
 
 
+def test_the_number_of_networks_is_nothing_to_search(
+    data: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    with pytest.raises(InvalidOptionError, match="space must not hold n_ensemble"):
+        tune(*data, space={"n_ensemble": Integer(1, 4)}, n_trials=1)
+
+
 def test_divergence_is_a_pruned_trial(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:

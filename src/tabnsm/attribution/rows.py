@@ -38,7 +38,7 @@ def explain_rows(
 
     Parameters
     ----------
-    model : TabNSM
+    model : TabNSM or Ensemble
         Put into eval mode while this runs.
     encoder : TableEncoder
         That made `table`.

@@ -35,6 +35,7 @@ def info(
     from tabnsm.model_file import check_meta
     from tabnsm.preprocessing import ColumnReport
     from tabnsm.preprocessing.schema import ColumnSpec
+    from tabnsm.training.history import History
 
     tensors, meta = read_container(model)
     check_meta(model, meta)
@@ -51,7 +52,9 @@ def info(
         "options": meta["options"],
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
-        "validation_rmse": meta.get("validation_rmse"),
+        "validation_rmse": meta.get(
+            "validation_rmse", History.from_dict(meta["history"]).best.validation_rmse
+        ),
         "columns": columns.to_dict(),
     }
     if as_json:

@@ -44,6 +44,11 @@ class Ensemble(nn.Module):
         return members_of(self)[0].config
 
     @property
+    def n_features(self) -> int:
+        """Number of encoded features."""
+        return members_of(self)[0].n_features
+
+    @property
     def rows_are_independent(self) -> bool:
         """Whether predictions without gradients are the same, to the bit, in any batch."""
         return all(member.rows_are_independent for member in members_of(self))

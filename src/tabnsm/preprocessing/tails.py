@@ -12,6 +12,10 @@ RARE_SHARE = 1e-3
 """Share of the rows that counts as a few."""
 HEAVY_SHARE = 0.5
 """Share of the squared deviation above which these few are too heavy."""
+MIN_ROWS = 100
+"""With fewer rows one of them carries most of the deviation by chance."""
+_SAME = 1e-9  # relative distance from the median that is rounding
+_LARGEST = 800.0  # beyond the arsinh of any float
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,11 @@ class Tails:
 
     Examples
     --------
-    >>> tails = Tails.find(np.array([1.0, 2.0, 3.0, 4.0, 1e6]))
-    >>> tails.bend(np.array([3.0, 4.0, 1e6])).round(2)
-    array([ 0.  ,  0.88, 14.51])
+    >>> tails = Tails.find(np.array([*range(1, 200), 1e6]))
+    >>> tails.bend(np.array([100.5, 150.5, 1e6])).round(2)
+    array([ 0.  ,  0.88, 10.6 ])
     >>> tails.straighten(np.array([0.0, 0.88, 99.0])).round()
-    array([3.e+00, 4.e+00, 1.e+06])
+    array([1.0e+02, 1.5e+02, 1.0e+06])
     """
 
     median: float
@@ -41,16 +45,20 @@ class Tails:
     highest: float
 
     @classmethod
-    def find(cls, y: NDArray[np.float64]) -> Tails | None:
+    def find(
+        cls, y: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None
+    ) -> Tails | None:
         """The scale for a target, or None where no few rows carry most of its spread.
 
-        One row in a thousand, and one at least, must carry over half of the squared deviation
-        from the mean.
+        Of at least a hundred rows, one in a thousand, and one at least, must carry over half of
+        the squared deviation from the mean.
 
         Parameters
         ----------
         y : ndarray of float64
             Finite targets of the fit rows, such that their squares are finite too.
+        sample_weight : ndarray of float64, optional
+            Weight of each row's squared deviation.
 
         Returns
         -------
@@ -60,15 +68,23 @@ class Tails:
         --------
         >>> Tails.find(np.array([1.0, 2.0, 3.0, 4.0]))
         """
-        squares = np.square(y - y.mean())
+        if len(y) < MIN_ROWS:
+            return None
+        squares = np.square(y - np.average(y, weights=sample_weight))
+        if sample_weight is not None:
+            squares *= sample_weight / sample_weight.max()
         n_rare = -(-len(y) // round(1 / RARE_SHARE))
         rare = np.partition(squares, len(y) - n_rare)[len(y) - n_rare :]
-        if len(y) < 3 or rare.sum() <= HEAVY_SHARE * squares.sum():
+        if rare.sum() <= HEAVY_SHARE * squares.sum():
             return None
         median = float(np.median(y))
         distance = np.abs(y - median)
-        unit = float(np.median(distance)) or float(distance.mean())
-        bent = np.arcsinh((y - median) / unit)
+        # Of the rows that are not at the median: most may be there.
+        unit = float(np.median(distance[distance > _SAME * abs(median)]))
+        found = cls(median, unit, -_LARGEST, _LARGEST)
+        bent = found.bend(y)
+        if np.abs(bent).max() == _LARGEST:
+            return None
         return cls(median, unit, float(bent.min()), float(bent.max()))
 
     def bend(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -83,7 +99,9 @@ class Tails:
         -------
         ndarray of float64
         """
-        return np.asarray(np.arcsinh((y - self.median) / self.unit))
+        with np.errstate(over="ignore"):
+            bent = np.arcsinh((y - self.median) / self.unit)
+        return np.clip(bent, -_LARGEST, _LARGEST)
 
     def straighten(self, bent: NDArray[Any]) -> NDArray[np.float64]:
         """Targets from values on the bent scale.

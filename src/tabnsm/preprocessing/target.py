@@ -133,7 +133,7 @@ class TargetScaler:
         unweighted = Standardizer.fit(y[:, None])
         pre_scale = float(unweighted.pre_scale[0])
         y = y * pre_scale
-        tails = Tails.find(y) if bend_tails else None
+        tails = Tails.find(y, sample_weight) if bend_tails else None
         if tails is not None:
             y = tails.bend(y)
             unweighted = Standardizer.fit(y[:, None])

@@ -73,6 +73,11 @@ class Checkpoint:
         }
         write_container(self.path, tensors, meta)
 
+    def verify(self) -> None:
+        """Refuse a file of another run; one that is not there yet is fine."""
+        if self.path.exists():
+            self._check(read_container(self.path)[1])
+
     def load(self, state: TrainingState) -> bool:
         """Bring `state` to where the file stands; False if there is no file yet."""
         if not self.path.exists():

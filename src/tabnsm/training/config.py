@@ -22,7 +22,7 @@ class TrainingConfig:
     ----------
     n_ensemble : int or "auto", default "auto"
         Networks that are trained and predict together. "auto" is 4 for tables of up to 250,000
-        encoded values to train on, 1 from 500,000 on: where training is cheap, noise is large.
+        encoded values to train on, 1 for over 500,000: where training is cheap, noise is large.
     max_epochs : int, default 100
     batch_size : int or "auto", default "auto"
         "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
@@ -39,8 +39,8 @@ class TrainingConfig:
     gradient_clip : float, default 1.0
         Largest norm of the whole gradient.
     time_limit : float or None, default None
-        Seconds after which no further step is begun; the best epoch so far is kept. Several
-        networks share them.
+        Seconds after which no further step is begun; the best epoch so far is kept. Of several
+        networks, those that are not finished by then are left out, but for the first.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" takes bfloat16 on a GPU that has it, float32 elsewhere.
         Prediction is always float32.

@@ -50,10 +50,10 @@ def tune(
 ) -> TuningResult:
     """Search the options of `TabNSMRegressor` that validate best.
 
-    Every trial trains on the same rows and is scored by its best RMSE on the same validation
-    rows: exactly those of ``TabNSMRegressor(random_state=random_state).fit`` with the same
-    arguments, which reproduces the score. Do not pass test rows. The preset's own options are
-    tried first, so that the result validates at least as well as they do.
+    Every trial trains one network on the same rows and is scored by its best RMSE on the same
+    validation rows: exactly those of ``TabNSMRegressor(random_state=random_state).fit`` with the
+    same arguments, whose first network reproduces the score. Do not pass test rows. The preset's
+    own options are tried first, so that the result validates at least as well as they do.
 
     Parameters
     ----------
@@ -154,6 +154,11 @@ def _searched(
 ) -> dict[str, Parameter]:
     """The space without what is fixed, or without meaning for what is."""
     check_names(space, [*_tunable(), "d_head"], "space")
+    if "n_ensemble" in space:
+        raise InvalidOptionError(
+            "space must not hold n_ensemble, because a trial trains one network, got "
+            f"{space['n_ensemble']!r}. Leave it out, or fix it in options."
+        )
     both = [name for name in space if name in fixed]
     if is_users and both:
         raise InvalidOptionError(f"{both[0]} must be in options or in space, but it is in both.")
