@@ -54,10 +54,12 @@ def test_runs_of_studies_and_capped_runs_do_not_count(other: RunSpec) -> None:
 
 
 def test_a_capped_run_counts_where_there_is_no_other() -> None:
-    capped = done(RunSpec("mlp", "cpu_small", max_epochs=5), 2.0, notes=["5 epochs"])
-    looser = done(RunSpec("mlp", "cpu_small", max_epochs=9), 1.0, notes=["9 epochs"])
-    assert collect_scores([capped]).notes == {("mlp", "cpu_small"): ("5 epochs",)}
-    assert collect_scores([capped, looser]).notes == {("mlp", "cpu_small"): ("9 epochs",)}
+    capped = done(RunSpec("mlp", "cpu_small", max_epochs=5), 2.0, notes=["slow"])
+    looser = done(RunSpec("mlp", "cpu_small", max_epochs=9, time_limit=60), 1.0)
+    cell = ("mlp", "cpu_small")
+    assert collect_scores([capped]).notes == {cell: ("slow", "at most 5 epochs")}
+    notes = collect_scores([capped, looser]).notes
+    assert notes == {cell: ("at most 9 epochs", "at most 60 seconds")}
 
 
 def test_a_cut_table_is_another_dataset() -> None:

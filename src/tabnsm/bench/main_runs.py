@@ -41,6 +41,22 @@ def dataset_label(spec: RunSpec) -> str:
     return spec.dataset if spec.max_rows is None else f"{spec.dataset}, {spec.max_rows} rows"
 
 
+def run_notes(spec: RunSpec, result: Result) -> list[str]:
+    """What a reader should know about a run: its own notes, and the caps that it had.
+
+    Examples
+    --------
+    >>> run_notes(RunSpec("mlp", "cpu_small", max_epochs=20), {"notes": []})
+    ['at most 20 epochs']
+    """
+    notes = list(result["notes"])
+    if spec.max_epochs is not None:
+        notes.append(f"at most {spec.max_epochs} epochs")
+    if spec.time_limit is not None:
+        notes.append(f"at most {spec.time_limit:g} seconds")
+    return notes
+
+
 def group_runs(
     results: Sequence[Result],
     metric: str = "rmse",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tabnsm.bench.main_runs import Result, group_runs
+from tabnsm.bench.main_runs import Result, group_runs, run_notes
 from tabnsm.bench.naming import display_name
 from tabnsm.bench.table_text import Cell, Footnotes, TextTable, score_text
 from tabnsm.errors import InvalidDataError
@@ -45,7 +45,7 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
         for spec, result in runs:
             by_split[spec.split].append(float(result["metrics"]["test"][metric]))
         scores[dataset][method] = {split: float(np.mean(v)) for split, v in by_split.items()}
-        notes[method, dataset] = [note for _, result in runs for note in result["notes"]]
+        notes[method, dataset] = [note for run in runs for note in run_notes(*run)]
     footnotes = Footnotes()
     rows = []
     for dataset in sorted(scores):

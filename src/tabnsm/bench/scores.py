@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.bench.main_runs import Cell, Result, Runs, group_runs
+from tabnsm.bench.main_runs import Cell, Result, Runs, group_runs, run_notes
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 
 METRICS = ("rmse", "mae")
@@ -137,8 +137,8 @@ def collect_scores(
         mean[i, j], n_runs[i, j] = np.mean(values), len(values)
         if len(values) > 1:
             std[i, j] = np.std(values, ddof=1)
-        for _, result in runs:
-            said[method, dataset] += result["notes"]
+        for spec, result in runs:
+            said[method, dataset] += run_notes(spec, result)
     return ScoreTable(
         methods,
         datasets,
