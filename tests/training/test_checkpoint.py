@@ -55,7 +55,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 6)); X[::9, 2] = np.nan
 y = X[:, 0] * X[:, 1] + X[:, 3]
 model = TabNSMRegressor(max_epochs=60, patience=60, refresh_every=2, d_token=8, head_width=16,
-                        random_state=0, checkpoint_dir=folder)
+                        n_ensemble=1, random_state=0, checkpoint_dir=folder)
 print("READY", flush=True)
 model.fit(X, y, resume=True)
 np.save(out, model.predict(X))
