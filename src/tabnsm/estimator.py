@@ -87,9 +87,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     normalize_grid : bool or None, default None
         Whether GridLoss is in target units and not in index units: True; paper: False.
     bend_tails : bool or None, default None
-        Whether a target of which one row in a thousand carries over half of the squared
-        deviation is learned, and the best epoch told, on a scale that is logarithmic in its
-        tails: True; paper: False.
+        Whether a target of which one row in a thousand carries over half the squared deviation
+        is learned and validated on a scale that bends in its tails: True; paper: False.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
