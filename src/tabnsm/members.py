@@ -111,6 +111,8 @@ class MemberTraining:
                 self._keep(state, trainer.train(state, checkpoint))
             else:
                 self._train_further(number, trainer, state, checkpoint)
+            if len(state.history):
+                self.seconds_used += state.history[-1].seconds
             if state.history.stop_reason.startswith(_CUT_SHORT):
                 return
 
@@ -145,7 +147,6 @@ class MemberTraining:
         except TrainingDivergedError:
             failure = "left the finite numbers"
         else:
-            self.seconds_used += history[-1].seconds
             if history.stop_reason == "diverged":
                 failure = "left the finite numbers"
             elif not history.stop_reason.startswith(_CUT_SHORT):
@@ -162,8 +163,6 @@ class MemberTraining:
             )
 
     def _keep(self, state: TrainingState, history: History) -> None:
-        if not self.models:
-            self.seconds_used += history[-1].seconds
         self.models.append(state.model)  # type: ignore[arg-type]
         self.histories.append(history)
 

@@ -75,7 +75,7 @@ def find_pieces(
             ends = np.unique(values[places])
         ends_of[k] = ends
     width = max((len(ends) - 1 for ends in ends_of.values()), default=1)
-    pieces = np.empty((n_features, 2, max(width, 1)), dtype=np.float32)
+    pieces = np.empty((n_features, 2, width), dtype=np.float32)
     pieces[:, 0], pieces[:, 1] = np.inf, 1.0
     for k, ends in ends_of.items():
         pieces[k, 0, : len(ends) - 1] = ends[:-1]
