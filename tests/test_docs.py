@@ -45,7 +45,9 @@ def run_python(program: list[str], folder: Path, environment: dict[str, str]) ->
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> None:
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    result = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900
+    )
     assert result.returncode == 0, f"{command[-1]}\n{result.stdout}\n{result.stderr}"
 
 

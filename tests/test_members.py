@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"d_token": 8, "max_epochs": 4, "random_state": 0}
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[np.ndarray, np.ndarray]:
-    X = np.random.default_rng(0).normal(size=(240, 4))
+    X = np.random.default_rng(0).normal(size=(120, 4))
     return X, X[:, 0] * X[:, 1]
 
 
@@ -220,9 +220,9 @@ def test_all_checkpoints_are_looked_at_before_any_training(
 def test_after_a_kill_the_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     code = (
         "import numpy as np; from tabnsm import TabNSMRegressor; import sys\n"
-        "X = np.random.default_rng(0).normal(size=(240, 4)); y = X[:, 0] * X[:, 1]\n"
+        "X = np.random.default_rng(0).normal(size=(120, 4)); y = X[:, 0] * X[:, 1]\n"
         "folder = sys.argv[1]\n"
-        "m = TabNSMRegressor(d_token=8, max_epochs=12, random_state=0, n_ensemble=3,\n"
+        "m = TabNSMRegressor(d_token=8, max_epochs=5, random_state=0, n_ensemble=3,\n"
         "                    checkpoint_dir=folder).fit(X, y, resume=True)\n"
         "print(m.predict(X).tobytes().hex(), len(m.histories_))\n"
     )

@@ -26,21 +26,33 @@ def make(
     ends = torch.randn(len(features), n_pieces + 1, generator=generator).sort(1).values
     low = ends[:, :-1].clone()
     low[::3, n_pieces // 2 + 1 :] = torch.inf
+    n_own = torch.isfinite(low).sum(1)
     x = torch.randn(n_rows, len(features), generator=generator)
     x[0] = low[:, 0]
-    shape = (len(features), n_pieces, d_token)
     return {
         "tokens": torch.randn(n_rows, n_features, d_token, generator=generator),
         "x": x,
         "features": features,
+        "begin": torch.cat([torch.zeros(1, dtype=torch.int64), n_own.cumsum(0)]),
         "low": low,
         "width": ends.diff(dim=1),
-        "slopes": torch.randn(shape, generator=generator).requires_grad_(),
+        "slopes": torch.randn(int(n_own.sum()), d_token, generator=generator).requires_grad_(),
     }
 
 
-def by_formula(tokens: Tensor, features: Tensor, **rest: Tensor) -> Tensor:
-    return tokens.index_add(1, features, piecewise_tokens(**rest))
+def by_formula(
+    tokens: Tensor,
+    x: Tensor,
+    features: Tensor,
+    begin: Tensor,
+    low: Tensor,
+    width: Tensor,
+    slopes: Tensor,
+) -> Tensor:
+    own = torch.nn.utils.rnn.pad_sequence(list(slopes.split(begin.diff().tolist())), True)
+    n_pieces = own.shape[1]
+    bends = piecewise_tokens(x, low[:, :n_pieces], width[:, :n_pieces], own)
+    return tokens.index_add(1, features, bends)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -71,6 +83,14 @@ def test_values_and_gradients(
     d_tokens, d_slopes = torch.autograd.grad(out, [straight, v["slopes"]], direction)
     assert torch.equal(d_tokens, direction)
     torch.testing.assert_close(d_slopes, right, rtol=1e-4, atol=1e-4)
+
+
+def test_infinite_numbers_stay_within_their_own_pieces() -> None:
+    v = make(n_rows=2)
+    v["x"][0], v["x"][1] = torch.inf, -torch.inf
+    with torch.no_grad():
+        expected = by_formula(**(v | {"x": v["x"].clamp(-1e6, 1e6)}))
+        torch.testing.assert_close(kernels.bend_tokens(**v), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_rows_and_threads_change_no_bit() -> None:

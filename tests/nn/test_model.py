@@ -29,9 +29,34 @@ def test_pieces_bend_numbers_and_leave_the_rest_straight() -> None:
     x = torch.tensor([[0.5, 1.0, 2.0, 0.0], [-3.0, 1.0, 2.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
     bends = tokenizer(x) - straight(x)
     assert not bends[:, 1:].any()
-    slopes = tokenizer.slopes[0]
+    slopes = tokenizer.slopes
+    assert slopes.shape == (2, 16)  # none for a piece that is not there
     expected = torch.stack([0.5 * slopes[0], 0 * slopes[0], slopes[0] + 0.5 * slopes[1]])
     torch.testing.assert_close(bends[:, 0], expected)
+
+
+def test_slopes_begin_smaller_where_a_feature_has_more_pieces_of_its_own() -> None:
+    pieces = torch.ones(2, 2, 64)
+    pieces[0, 0, 4:] = torch.inf
+    slopes = FeatureTokenizer(2, 256, None, pieces, generator(0)).slopes
+    size = slopes.detach().square().sum(0).mean()  # of both features, each a quarter of a line's
+    torch.testing.assert_close(size, torch.tensor(0.5), rtol=0.2, atol=0.0)
+    assert slopes[:4].abs().max() > 3 * slopes[4:].abs().max()
+
+
+def test_tokens_are_the_same_without_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = torch.linspace(-2, 2, 5).repeat(3, 2, 1)
+    pieces[:, 1] = 1.0
+    pieces[0, 0, 2:], pieces[1, 0] = torch.inf, torch.inf
+    tokenizer = FeatureTokenizer(3, 16, None, pieces, generator(0))
+    x = torch.randn(50, 3, generator=generator(1))
+    found = tokenizer(x)
+    (slopes,) = torch.autograd.grad(found.square().sum(), tokenizer.slopes)
+    monkeypatch.setenv("TABNSM_KERNEL", "none")
+    expected = tokenizer(x)
+    torch.testing.assert_close(found, expected)
+    (right,) = torch.autograd.grad(expected.square().sum(), tokenizer.slopes)
+    torch.testing.assert_close(slopes, right, rtol=1e-4, atol=1e-5)
 
 
 @given(

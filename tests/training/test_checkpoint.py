@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,99 +19,112 @@ from tabnsm import ModelFileError, TabNSMRegressor, TabNSMWarning
 from tabnsm.training.checkpoint import FILE_NAME
 from tabnsm.training.loop import Trainer, TrainingState
 
-# One process per life. It says READY when it trains; with "half" it stops in the middle of a
-# checkpoint's bytes, says so, and waits for its end.
+# A process that imports everything once and forks a child per life, one after the other. A child
+# says READY when it trains; with "half" it stops in the middle of a checkpoint's bytes, says so,
+# and waits for its end.
 SCRIPT = """
 import os, sys, time, warnings
 import numpy as np
 warnings.simplefilter("ignore")
 from tabnsm import TabNSMRegressor, container
 from tabnsm.training.loop import Trainer
-folder, out, half_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
 step = Trainer.train_step
 def slow_step(self, *args):
-    time.sleep(0.002)
+    time.sleep(0.004)
     return step(self, *args)
 Trainer.train_step = slow_step
-if half_at:
-    whole, writes = container.safetensors.torch.save, 0
-    fdopen = os.fdopen
-    class Half:
-        def __init__(self, stream): self.stream = stream
-        def __enter__(self): return self
-        def __exit__(self, *args): self.stream.close()
-        def write(self, content):
-            global writes
-            writes += 1
-            if writes < half_at:
-                return self.stream.write(content)
-            self.stream.write(content[: len(content) // 2])
-            self.stream.flush()
-            print("HALF", flush=True)
-            time.sleep(60)
-        def flush(self): self.stream.flush()
-        def fileno(self): return self.stream.fileno()
-    container.os = type("os", (), dict(vars(os), fdopen=lambda h, m: Half(fdopen(h, m))))
-rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 6)); X[::9, 2] = np.nan
-y = X[:, 0] * X[:, 1] + X[:, 3]
-model = TabNSMRegressor(max_epochs=60, patience=60, refresh_every=2, d_token=8, head_width=16,
-                        n_ensemble=1, random_state=0, checkpoint_dir=folder)
-print("READY", flush=True)
-model.fit(X, y, resume=True)
-np.save(out, model.predict(X))
-print("DONE", len(model.history_), flush=True)
+fdopen = os.fdopen
+class Half:
+    def __init__(self, stream): self.stream = stream
+    def __enter__(self): return self
+    def __exit__(self, *args): self.stream.close()
+    def write(self, content):
+        self.stream.write(content[: len(content) // 2])
+        self.stream.flush()
+        print("HALF", os.getpid(), flush=True)
+        time.sleep(600)
+def live(folder, out, half):
+    if half == "half":
+        container.os = type("os", (), dict(vars(os), fdopen=lambda h, m: Half(fdopen(h, m))))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 6)); X[::9, 2] = np.nan
+    y = X[:, 0] * X[:, 1] + X[:, 3]
+    model = TabNSMRegressor(max_epochs=60, patience=60, refresh_every=2, d_token=8, head_width=16,
+                            n_ensemble=1, random_state=0, checkpoint_dir=folder)
+    print("READY", os.getpid(), flush=True)
+    model.fit(X, y, resume=True)
+    np.save(out, model.predict(X))
+    print("DONE", len(model.history_), flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        live(*line.split())
+        os._exit(0)
+    os.waitpid(child, 0)
+    print("ENDED", flush=True)
 """
 
 
-def life(tmp_path: Path, folder: Path, half_at: int = 0) -> subprocess.Popen[str]:
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
-    return subprocess.Popen(
-        [sys.executable, str(script), str(folder), str(tmp_path / "out.npy"), str(half_at)],
+class Lives:
+    """Trains in one child of the process after the other."""
+
+    def __init__(self, process: subprocess.Popen[str], out: Path) -> None:
+        self.process = process
+        self.out = out
+
+    def begin(self, folder: Path, half: str = "whole") -> None:
+        assert self.process.stdin is not None
+        print(folder, self.out, half, file=self.process.stdin, flush=True)
+
+    def wait_for(self, word: str) -> int:
+        """The number that the child says behind a word."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(word):
+                return int("".join(line.split()[1:]) or 0)
+            assert not line.startswith("ENDED"), f"it ended before it said {word}"
+        pytest.fail("the process that forks has ended")
+
+
+@pytest.fixture
+def lives(tmp_path: Path) -> Iterator[Lives]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-
-
-def wait_for(process: subprocess.Popen[str], word: str) -> str:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith(word):
-            return line
-    return ""
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGKILL)
+    yield Lives(process, tmp_path / "out.npy")
+    process.kill()
     process.communicate()
 
 
-def test_twenty_kills_leave_no_trace_in_the_result(tmp_path: Path) -> None:
-    process = life(tmp_path, tmp_path / "calm")
-    assert wait_for(process, "DONE") == "DONE 60\n"
-    process.communicate()
-    expected = np.load(tmp_path / "out.npy")
-    (tmp_path / "out.npy").unlink()
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork on this system")
+def test_twenty_kills_leave_no_trace_in_the_result(lives: Lives, tmp_path: Path) -> None:
+    lives.begin(tmp_path / "calm")
+    assert lives.wait_for("DONE") == 60
+    lives.wait_for("ENDED")
+    expected = np.load(lives.out)
+    lives.out.unlink()
 
     folder = tmp_path / "killed"
     chance = random.Random(0)
     for number in range(20):
         during_write = number % 4 == 3
-        process = life(tmp_path, folder, half_at=1 if during_write else 0)
-        word = wait_for(process, "HALF" if during_write else "READY")
-        assert word, "the run ended before it could be killed"
+        lives.begin(folder, "half" if during_write else "whole")
+        child = lives.wait_for("HALF" if during_write else "READY")
         if not during_write:
             time.sleep(chance.uniform(0.0, 0.25))
-        kill(process)
-        assert not (tmp_path / "out.npy").exists()
+        os.kill(child, signal.SIGKILL)
+        lives.wait_for("ENDED")
+        assert not lives.out.exists()
         if during_write:
             assert list(folder.glob(".*.tmp")), "the kill did not hit a write"
-    process = life(tmp_path, folder)
-    assert wait_for(process, "DONE") == "DONE 60\n"
-    process.communicate()
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+    lives.begin(folder)
+    assert lives.wait_for("DONE") == 60
+    lives.wait_for("ENDED")
+    np.testing.assert_array_equal(np.load(lives.out), expected)
     assert [path.name for path in folder.iterdir()] == [FILE_NAME]
 
 

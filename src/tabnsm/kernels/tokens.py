@@ -14,7 +14,13 @@ from tabnsm.kernels.library import library, thread_pool
 
 
 def bend_tokens(
-    tokens: Tensor, x: Tensor, features: Tensor, low: Tensor, width: Tensor, slopes: Tensor
+    tokens: Tensor,
+    x: Tensor,
+    features: Tensor,
+    begin: Tensor,
+    low: Tensor,
+    width: Tensor,
+    slopes: Tensor,
 ) -> Tensor:
     """Add `tabnsm.functional.tokens.piecewise_tokens` to the tokens of some features, in place.
 
@@ -28,17 +34,19 @@ def bend_tokens(
         Without gradient.
     features : Tensor of int64, shape (P,)
         Which of the D features they are.
+    begin : Tensor of int64, shape (P + 1,)
+        Where the pieces of each of them begin in `slopes`, and how many there are in all.
     low, width : Tensor, shape (P, n_pieces)
-    slopes : Tensor, shape (P, n_pieces, d_token)
+        Ends and widths, those of features with fewer pieces filled up at the end.
+    slopes : Tensor, shape (n_pieces_of_all_features, d_token)
 
     Returns
     -------
     Tensor, shape (B, D, d_token)
         `tokens`.
     """
-    before = slopes.cumsum(1) - slopes  # (P, n_pieces, d_token)
     out: Tensor = _Bends.apply(  # type: ignore[no-untyped-call]
-        tokens, x.contiguous(), features, low, width, before, slopes
+        tokens, x.contiguous(), features, begin, low, width, slopes
     )
     return out
 
@@ -49,7 +57,10 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         *((x, ctypes.c_int64) for x in ("n_rows", "n_features", "n_bent", "n_pieces", "d_token")),
         ("n_threads", ctypes.c_int64),
-        *((x, ctypes.c_void_p) for x in ("x", "feature", "low", "width", "start", "slope")),
+        *(
+            (x, ctypes.c_void_p)
+            for x in ("x", "feature", "low", "width", "begin", "slope", "start")
+        ),
         *((x, ctypes.c_void_p) for x in ("tokens", "d_tokens", "d_start", "d_slope", "parallel")),
     )
 
@@ -77,15 +88,15 @@ class _Bends(torch.autograd.Function):
         tokens: Tensor,
         x: Tensor,
         feature: Tensor,
+        begin: Tensor,
         low: Tensor,
         width: Tensor,
-        start: Tensor,
         slope: Tensor,
     ) -> Tensor:
-        start, slope = start.contiguous(), slope.contiguous()
-        where = {"x": x, "feature": feature, "low": low, "width": width}
-        n_pieces = low.shape[1]
-        _run(tokens, backward=False, n_pieces=n_pieces, **where, start=start, slope=slope)
+        where = {"x": x, "feature": feature, "begin": begin, "low": low, "width": width}
+        slope = slope.contiguous()
+        start = torch.empty_like(slope)
+        _run(tokens, backward=False, n_pieces=low.shape[1], **where, start=start, slope=slope)
         ctx.mark_dirty(tokens)
         ctx.save_for_backward(*where.values())
         return tokens
@@ -93,16 +104,16 @@ class _Bends(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_tokens: Tensor) -> tuple[Tensor | None, ...]:
-        where = dict(zip(("x", "feature", "low", "width"), ctx.saved_tensors, strict=True))
-        n_bent, n_pieces = where["low"].shape
+        names = ("x", "feature", "begin", "low", "width")
+        where = dict(zip(names, ctx.saved_tensors, strict=True))
         d_tokens = d_tokens.contiguous()
-        d_start, d_slope = d_tokens.new_zeros(2, n_bent, n_pieces, d_tokens.shape[2])
+        d_start, d_slope = d_tokens.new_zeros(2, int(where["begin"][-1]), d_tokens.shape[2])
         _run(
             d_tokens,
             backward=True,
-            n_pieces=n_pieces,
+            n_pieces=where["low"].shape[1],
             **where,
             d_start=d_start,
             d_slope=d_slope,
         )
-        return d_tokens, None, None, None, None, d_start, d_slope
+        return d_tokens, None, None, None, None, None, d_slope

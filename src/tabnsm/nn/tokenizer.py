@@ -44,6 +44,8 @@ class FeatureTokenizer(nn.Module):
     offsets: Tensor
     code_limits: Tensor
     bent: Tensor
+    begin: Tensor
+    used: Tensor
     low: Tensor
     width: Tensor
 
@@ -76,21 +78,24 @@ class FeatureTokenizer(nn.Module):
             with torch.no_grad():
                 self.table[self.offsets] = 0.0
         pieces = torch.empty(n_features, 2, 0) if pieces is None else pieces
-        bent = torch.isfinite(pieces[:, 0]).any(1).nonzero().flatten()
+        n_pieces = torch.isfinite(pieces[:, 0]).sum(1)
+        bent = n_pieces.nonzero().flatten()
+        low, n_pieces = pieces[bent, 0].contiguous(), n_pieces[bent]
+        used = torch.isfinite(low.flatten()).nonzero().flatten()
+        begin = torch.cat([n_pieces.new_zeros(1), n_pieces.cumsum(0)])
         self.register_buffer("bent", bent, persistent=False)
-        self.register_buffer("low", pieces[bent, 0].contiguous(), persistent=False)
+        self.register_buffer("begin", begin, persistent=False)
+        self.register_buffer("used", used, persistent=False)
+        self.register_buffer("low", low, persistent=False)
         self.register_buffer("width", pieces[bent, 1].contiguous(), persistent=False)
         if len(bent):
-            # NOTE[DIFF]: the paper's token is a straight line of the number. All pieces together
-            # begin with half the size of that line.
-            n_pieces = pieces.shape[2]
+            # NOTE[DIFF]: the paper's token is a straight line of the number. All pieces of a
+            # number together begin with half the size of that line.
             self.slopes = uniform_parameter(
-                len(bent),
-                n_pieces,
-                d_token,
-                bound=0.5 * bound / n_pieces**0.5,
-                generator=generator,
+                len(used), d_token, bound=0.5 * bound, generator=generator
             )
+            with torch.no_grad():
+                self.slopes /= n_pieces.repeat_interleave(n_pieces)[:, None] ** 0.5
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self._straight(x)
@@ -98,9 +103,11 @@ class FeatureTokenizer(nn.Module):
             return tokens
         numbers = x[:, self.bent]  # (B, P)
         if kernels.serves(tokens) and not x.requires_grad:
-            where = (self.bent, self.low, self.width)
+            where = (self.bent, self.begin, self.low, self.width)
             return kernels.bend_tokens(tokens, numbers, *where, self.slopes)
-        bends = piecewise_tokens(numbers, self.low, self.width, self.slopes)
+        slopes = self.slopes.new_zeros(self.low.numel(), self.slopes.shape[1])
+        slopes = slopes.index_copy(0, self.used, self.slopes)  # (P * n_pieces, d_token)
+        bends = piecewise_tokens(numbers, self.low, self.width, slopes.unflatten(0, self.low.shape))
         return tokens.index_add(1, self.bent, bends)  # (B, D, d_token)
 
     def _straight(self, x: Tensor) -> Tensor:

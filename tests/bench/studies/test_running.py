@@ -107,8 +107,18 @@ def test_memory_and_shares_know_their_features(tables: Path) -> None:
 
 
 def test_from_the_command_line_in_processes_of_their_own(tables: Path, tmp_path: Path) -> None:
-    arguments = ["study", "mixer", "--dataset", "tiny", "--seeds", "0", "--max-epochs", "2"]
-    arguments += ["--target", "y", "-d", str(tables), "-r", str(tmp_path / "results"), "--json"]
+    arguments = ["study", "mixer", "--dataset", "tiny", "--seeds", "0", "--preset", "fast"]
+    arguments += [
+        "--max-epochs",
+        "2",
+        "--target",
+        "y",
+        "-d",
+        str(tables),
+        "-r",
+        str(tmp_path / "results"),
+        "--json",
+    ]
     code = "import sys; from tabnsm.cli import main; sys.exit(main())"
 
     def call() -> subprocess.CompletedProcess[str]:
@@ -119,7 +129,7 @@ def test_from_the_command_line_in_processes_of_their_own(tables: Path, tmp_path:
     shown = json.loads(first.stdout)
     assert [row["variant"] for row in shown["rows"]] == ["with FTM", "without FTM"]
     assert "2 runs: 2 done" in first.stderr
-    kept = tmp_path / "results" / "studies" / "mixer-default-tiny.json"
+    kept = tmp_path / "results" / "studies" / "mixer-fast-tiny.json"
     assert json.loads(kept.read_text()) == shown
     assert kept.with_suffix(".md").read_text().startswith("### With and without Feature-Token")
     runs = sorted((tmp_path / "results").glob("tabnsm-*/tiny/*.json"))
@@ -139,7 +149,7 @@ def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) ->
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate()
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     said = " ".join(errors.decode().split())
     assert "Interrupted. 2 runs: 2 left. The same command goes on from here." in said
