@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"d_token": 8, "max_epochs": 4, "random_state": 0}
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[np.ndarray, np.ndarray]:
-    X = np.random.default_rng(0).normal(size=(120, 4))
+    X = np.random.default_rng(0).normal(size=(240, 4))
     return X, X[:, 0] * X[:, 1]
 
 
@@ -96,9 +96,9 @@ def test_explanations_are_the_mean_of_the_networks(
 
 def test_few_values_get_several_networks() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tabnsm.training.config.MOST_MEMBERS", 4)
+        patch.setattr("tabnsm.training.config.MOST_MEMBERS", 8)
         sizes = [(100, 3), (10_000, 25), (10_000, 40), (10_000, 50), (10_000, 51), (10**7, 10)]
-        assert [TrainingConfig().resolved_ensemble(*s) for s in sizes] == [4, 4, 2, 2, 1, 1]
+        assert [TrainingConfig().resolved_ensemble(*s) for s in sizes] == [8, 4, 2, 2, 1, 1]
     assert TrainingConfig(n_ensemble=7).resolved_ensemble(10**7, 100) == 7
     for wrong in (0, 1.5, True, "many"):
         with pytest.raises(InvalidOptionError, match='n_ensemble must be "auto" or an integer'):

@@ -17,12 +17,12 @@ def walk(keep: float, n_steps: int) -> tuple[nn.Linear, WeightAverage, list[floa
     values = np.random.default_rng(0).normal(size=n_steps).tolist()
     for value in values:
         nn.init.constant_(model.weight, value)
-        average.update(model)
+        average.update()
     return model, average, values
 
 
 def averaged(model: nn.Linear, average: WeightAverage) -> float:
-    with average.applied(model):
+    with average.applied():
         return model.weight.item()
 
 
@@ -39,7 +39,7 @@ def test_early_steps_forget_the_start() -> None:
     average = WeightAverage(model, 0.999)
     nn.init.constant_(model.weight, 1.0)
     for _ in range(100):
-        average.update(model)
+        average.update()
     assert averaged(model, average) == pytest.approx(1.0, abs=1e-3)
 
 
@@ -51,17 +51,17 @@ def test_without_averaging_the_weights_are_their_own() -> None:
 
 def test_own_weights_come_back_after_an_error() -> None:
     model, average, values = walk(0.9, 5)
-    with pytest.raises(KeyboardInterrupt), average.applied(model):
+    with pytest.raises(KeyboardInterrupt), average.applied():
         raise KeyboardInterrupt
     assert model.weight.item() == pytest.approx(values[-1])
 
 
 def test_state_goes_on() -> None:
     model, average, _ = walk(0.9, 7)
-    other = WeightAverage(nn.Linear(1, 1, bias=False), 0.9)
+    other = WeightAverage(model, 0.9)
     other.load_state_dict({name: value.clone() for name, value in average.state_dict().items()})
     for each in (average, other):
-        each.update(model)
+        each.update()
     assert torch.equal(average.values["weight"], other.values["weight"])
     assert other.n_steps == 8
 

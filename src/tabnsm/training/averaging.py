@@ -28,8 +28,8 @@ class WeightAverage:
     >>> average = WeightAverage(model, keep=0.5)
     >>> for value in (1.0, 2.0):
     ...     _ = nn.init.constant_(model.weight, value)
-    ...     average.update(model)
-    >>> with average.applied(model):
+    ...     average.update()
+    >>> with average.applied():
     ...     round(model.weight.item(), 2)
     1.7
     >>> model.weight.item()
@@ -40,29 +40,30 @@ class WeightAverage:
         self.keep = keep
         self.n_steps = 0
         self.values = {name: p.detach().clone() for name, p in model.named_parameters()}
+        # Of the same memory as the model's, found once: a model looks for its own at every call.
+        self._weights = [parameter.detach() for parameter in model.parameters()]
 
     @torch.no_grad()
-    def update(self, model: nn.Module) -> None:
+    def update(self) -> None:
         """Take in the weights after a step."""
         if not self.keep:
             return
         self.n_steps += 1
         keep = min(self.keep, (1 + self.n_steps) / (WARM_UP + self.n_steps))
-        torch._foreach_lerp_(list(self.values.values()), _weights(model), 1 - keep)
+        torch._foreach_lerp_(list(self.values.values()), self._weights, 1 - keep)
 
     @contextmanager
-    def applied(self, model: nn.Module) -> Iterator[None]:
+    def applied(self) -> Iterator[None]:
         """The model with the average's weights, and with its own again afterwards."""
         if not self.keep:
             yield
             return
-        weights = _weights(model)
-        own = [weight.clone() for weight in weights]
-        torch._foreach_copy_(weights, list(self.values.values()))
+        own = [weight.clone() for weight in self._weights]
+        torch._foreach_copy_(self._weights, list(self.values.values()))
         try:
             yield
         finally:
-            torch._foreach_copy_(weights, own)
+            torch._foreach_copy_(self._weights, own)
 
     def state_dict(self) -> dict[str, Tensor]:
         """What a resumed run needs; nothing where the average is the weights themselves."""
@@ -75,7 +76,3 @@ class WeightAverage:
         for name, value in self.values.items():
             value.copy_(state[name])
         self.n_steps = int(state["n_steps"])
-
-
-def _weights(model: nn.Module) -> list[Tensor]:
-    return [parameter.detach() for parameter in model.parameters()]

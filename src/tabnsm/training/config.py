@@ -10,7 +10,7 @@ from typing import Literal
 from tabnsm.nn.config import is_integer, require
 
 Precision = Literal["auto", "float32", "bfloat16"]
-MOST_MEMBERS, MEMBER_CELLS = 4, 1_000_000
+MOST_MEMBERS, MEMBER_CELLS = 8, 1_000_000
 SMALLEST_AUTO_BATCH, LARGEST_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
 
 
@@ -21,7 +21,7 @@ class TrainingConfig:
     Parameters
     ----------
     n_ensemble : int or "auto", default "auto"
-        Networks that are trained and predict together. "auto" is 4 for tables of up to 250,000
+        Networks that are trained and predict together. "auto" is 8 for tables of up to 125,000
         encoded values to train on, 1 for over 500,000: where training is cheap, noise is large.
     max_epochs : int, default 100
     batch_size : int or "auto", default "auto"
@@ -94,7 +94,7 @@ class TrainingConfig:
         Examples
         --------
         >>> [TrainingConfig().resolved_ensemble(n, 30) for n in (1000, 10_000, 10**6)]
-        [4, 3, 1]
+        [8, 3, 1]
         """
         if self.n_ensemble != "auto":
             return self.n_ensemble

@@ -171,7 +171,7 @@ class Trainer:
             if self._out_of_time():
                 break
         best_weights = state.best_weights
-        with state.average.applied(state.model):
+        with state.average.applied():
             rmse, score = self.evaluate(state.model)
             if not math.isfinite(score):
                 raise TrainingDivergedError(epoch)
@@ -194,9 +194,10 @@ class Trainer:
         loss = self.objective.batch_loss(prediction.float(), target, weight)
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(state.model.parameters(), self.config.gradient_clip)
+        weights = [weight for group in state.optimizer.param_groups for weight in group["params"]]
+        nn.utils.clip_grad_norm_(weights, self.config.gradient_clip)
         state.optimizer.step()
-        state.average.update(state.model)
+        state.average.update()
         return float(loss.detach())
 
     def evaluate(self, model: nn.Module) -> tuple[float, float]:
