@@ -143,9 +143,13 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     text_encoder : str or TextEncoder, default "minilm"
         Encoder of text columns: "minilm", a local path, the name of a sentence-transformers
         model on this machine, or an object with the `TextEncoder` methods.
-    text_columns : {"joined", "separate"}, default "joined"
-        Whether the text columns of a row are embedded as one string, or each by itself: less
-        work where values repeat, and explanations that tell the columns apart.
+    text_columns : {"joined", "separate"} or None, default None
+        Whether each text column is embedded by itself: "separate"; paper: "joined", the text
+        of a row as one string. Separate ones are less work where values repeat, and can be told
+        apart in explanations.
+    n_text_features : int or None, default None
+        Most features of all text together, the directions in which embeddings differ most: 64;
+        paper: 0, which is all dimensions of the encoder.
     text_precision : {"float32", "int8"}, default "float32"
         Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True
@@ -238,7 +242,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         missing_indicators: bool | None = None,
         clip_outliers: bool | None = None,
         text_encoder: str | TextEncoder = "minilm",
-        text_columns: Literal["joined", "separate"] = "joined",
+        text_columns: Literal["joined", "separate"] | None = None,
+        n_text_features: int | None = None,
         text_precision: Literal["float32", "int8"] = "float32",
         text_cache: bool = True,
         validation_fraction: float = 0.1,
@@ -292,6 +297,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.clip_outliers = clip_outliers
         self.text_encoder = text_encoder
         self.text_columns = text_columns
+        self.n_text_features = n_text_features
         self.text_precision = text_precision
         self.text_cache = text_cache
         self.validation_fraction = validation_fraction

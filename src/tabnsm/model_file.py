@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from tabnsm.container import read_container, write_container
 from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.nn.ensemble import join_members, members_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import TableEncoder, TargetScaler
+from tabnsm.preprocessing import EncoderConfig, TableEncoder, TargetScaler
 from tabnsm.presets import plain_value, resolve_options
 from tabnsm.training.history import History
 
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 """1 holds one network, and knows none of the options below."""
-SINCE_FORMAT_2 = {"n_ensemble": 1, "weight_averaging": 0.0, "bend_tails": False}
+SINCE_FORMAT_2 = {
+    "repeated_strings": "text",
+    "n_pieces": 0,
+    "text_columns": "joined",
+    "n_text_features": 0,
+    "bend_tails": False,
+    "weight_averaging": 0.0,
+    "n_ensemble": 1,
+}
 """What models of format 1 were made with."""
 
 
@@ -90,7 +99,9 @@ def _restore(
         flat["text_encoder"] = text_encoder
     estimator.options_ = resolve_options(flat)
     estimator.encoder_ = TableEncoder.from_state(
-        _part(tensors, "encoder."), meta["encoder"], text_encoder=text_encoder
+        _part(tensors, "encoder."),
+        meta["encoder"] | {"config": _encoder_options(meta["encoder"]["config"])},
+        text_encoder=text_encoder,
     )
     model = join_members(
         [
@@ -116,6 +127,11 @@ def _restore(
     if meta["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)
     return estimator
+
+
+def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:
+    known = {field.name for field in fields(EncoderConfig)}
+    return {name: value for name, value in SINCE_FORMAT_2.items() if name in known} | config
 
 
 def check_meta(path: str | Path, meta: dict[str, Any]) -> None:

@@ -25,6 +25,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "category_encoding": "code",
         "repeated_strings": "text",
         "n_pieces": 0,
+        "text_columns": "joined",
+        "n_text_features": 0,
         "missing_indicators": False,
         "clip_outliers": False,
         "d_token": 64,

@@ -46,7 +46,8 @@ def frame() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def model(frame: pd.DataFrame) -> TabNSMRegressor:
     y = frame["x0"] - 2 * frame["x3"] + (frame["city"] == "Oslo")
-    return quick(text_encoder=FakeTextEncoder(d_text=24), text_cache=False).fit(frame, y)
+    options = {"text_columns": "joined", "n_text_features": 0, "text_cache": False}
+    return quick(text_encoder=FakeTextEncoder(d_text=24), **options).fit(frame, y)
 
 
 @pytest.fixture(scope="module")

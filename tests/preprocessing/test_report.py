@@ -12,7 +12,10 @@ from tests.fakes import FakeTextEncoder
 def make_report() -> ColumnReport:
     rows = [[k, f"[b]<{k}>", f"t{k}", None if k % 2 else float(k), None, k % 3] for k in range(12)]
     config = EncoderConfig(
-        text_encoder=FakeTextEncoder(5), text_cache=False, column_kinds={"x5": "category"}
+        text_encoder=FakeTextEncoder(5),
+        text_columns="joined",
+        text_cache=False,
+        column_kinds={"x5": "category"},
     )
     encoder = TableEncoder(config)
     encoder.fit_transform(Table.from_native(rows))

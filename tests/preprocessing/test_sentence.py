@@ -11,7 +11,7 @@ import torch
 
 from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidOptionError, MissingExtraError, ModelFileError
-from tabnsm.preprocessing import Table, TableEncoder, cache_info
+from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder, cache_info
 from tabnsm.preprocessing.sentence import SentenceEncoder, _load_minilm
 from tabnsm.preprocessing.text_embedding import embed_texts
 
@@ -95,7 +95,7 @@ def test_a_table_with_text_survives_its_state():
     rng = np.random.default_rng(0)
     words = ["nurse", "truck driver", "owner", "teacher", "clerk", "cook", "pilot", "judge"]
     frame = pd.DataFrame({"job": [" ".join(rng.choice(words, 3)) for _ in range(30)]})
-    encoder = TableEncoder()
+    encoder = TableEncoder(EncoderConfig(text_columns="joined", n_text_features=0))
     table = Table.from_native(frame)
     encoded = encoder.fit_transform(table)
     assert encoder.n_features == 384
@@ -164,7 +164,7 @@ def test_tampered_weights_are_refused(monkeypatch, tmp_path):
 
 def test_nothing_heavy_is_imported_without_text():
     code = (
-        "import sys; from tabnsm.preprocessing import Table, TableEncoder; "
+        "import sys; from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder; "
         "TableEncoder().fit_transform(Table.from_native([[1, 'a'], [2, 'b']])); "
         "heavy = {'sentence_transformers', 'transformers', 'polars'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"

@@ -20,6 +20,8 @@ PAPER = {
     "date_encoding": "text",
     "category_encoding": "code",
     "repeated_strings": "text",
+    "text_columns": "joined",
+    "n_text_features": 0,
     "missing_indicators": False,
     "clip_outliers": False,
 }
@@ -66,7 +68,7 @@ def test_every_library_gives_the_same_bits(options):
 
 
 def test_order_and_origin_of_features():
-    encoder = encoder_for()
+    encoder = encoder_for(text_columns="joined", n_text_features=0)
     encoded = encoder.fit_transform(Table.from_native(make_frame()))
     parts = ["days", "year", "month", "day", "weekday", "day_of_year", "hour"]
     assert encoder.feature_names == [

@@ -26,8 +26,11 @@ def make_table(rows: list[int]) -> Table:
     return Table.from_native(frame.astype({"a": object, "b": object}))
 
 
+JOINED = {"text_columns": "joined", "n_text_features": 0}
+
+
 def fit(encoder: FakeTextEncoder, rows: list[int], fit_rows=None, **options):
-    table_encoder = TableEncoder(EncoderConfig(text_encoder=encoder, **options))
+    table_encoder = TableEncoder(EncoderConfig(text_encoder=encoder, **(JOINED | options)))
     return table_encoder, table_encoder.fit_transform(make_table(rows), fit_rows)
 
 
@@ -137,6 +140,19 @@ def test_separate_columns_have_features_of_their_own():
     assert sorted(text_encoder.encoded) == sorted(WORDS)
     features = encoded.gather(torch.arange(14))[:, 1:].double()
     torch.testing.assert_close(features.mean(0), torch.zeros(5).double(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("text_columns", ["joined", "separate"])
+def test_text_has_no_more_features_than_asked_for(text_columns):
+    options = {"text_columns": text_columns, "n_text_features": 4}
+    encoder, encoded = fit(FakeTextEncoder(9), [*range(12), 3], **options)
+    names = [name for name in encoder.feature_names if name != "n"]
+    assert len(names) == sum(text.values.shape[1] for text in encoded.texts) == 4
+    tensors, meta = encoder.to_state()
+    again = TableEncoder.from_state(tensors, meta, text_encoder=FakeTextEncoder(9))
+    assert again.feature_names == encoder.feature_names
+    found = again.transform(make_table([5, 2])).gather(torch.arange(2))[:, 1:]
+    assert torch.equal(found, encoded.gather(torch.tensor([5, 2]))[:, 1:])
 
 
 def test_separate_columns_survive_their_state_and_do_not_depend_on_other_rows():

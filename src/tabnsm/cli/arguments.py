@@ -37,7 +37,8 @@ TextEncoder = Annotated[
     typer.Option(help="minilm, a folder, or a sentence-transformers model on this machine."),
 ]
 TextColumns = Annotated[
-    str, typer.Option(help="Embed text columns joined into one string per row, or separate.")
+    str | None,
+    typer.Option(help="Embed text columns separate, or joined into one string per row."),
 ]
 TextPrecision = Annotated[str, typer.Option(help="float32, or int8: faster, and rounds.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]

@@ -81,7 +81,7 @@ def fit(
     ] = False,
     seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
     text_encoder: TextEncoder = "minilm",
-    text_columns: TextColumns = "joined",
+    text_columns: TextColumns = None,
     text_precision: TextPrecision = "float32",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="A line per epoch, and the columns.")

@@ -81,7 +81,7 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
     text_encoder: TextEncoder = "minilm",
-    text_columns: TextColumns = "joined",
+    text_columns: TextColumns = None,
     text_precision: TextPrecision = "float32",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line per trial.")] = False,
     quiet: Quiet = False,
@@ -103,7 +103,7 @@ def tune(
         "max_epochs": epochs,
         "time_limit": trial_time_limit,
         "text_encoder": None if text_encoder == "minilm" else text_encoder,
-        "text_columns": None if text_columns == "joined" else text_columns,
+        "text_columns": text_columns,
         "text_precision": None if text_precision == "float32" else text_precision,
         "validation_fraction": None if validation_fraction == 0.1 else validation_fraction,
     }

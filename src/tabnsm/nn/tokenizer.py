@@ -95,7 +95,7 @@ class FeatureTokenizer(nn.Module):
                 len(used), d_token, bound=0.5 * bound, generator=generator
             )
             with torch.no_grad():
-                self.slopes /= n_pieces.repeat_interleave(n_pieces)[:, None] ** 0.5
+                self.slopes.div_(n_pieces.repeat_interleave(n_pieces).sqrt().unsqueeze(1))
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self._straight(x)
@@ -107,7 +107,8 @@ class FeatureTokenizer(nn.Module):
             return kernels.bend_tokens(tokens, numbers, *where, self.slopes)
         slopes = self.slopes.new_zeros(self.low.numel(), self.slopes.shape[1])
         slopes = slopes.index_copy(0, self.used, self.slopes)  # (P * n_pieces, d_token)
-        bends = piecewise_tokens(numbers, self.low, self.width, slopes.unflatten(0, self.low.shape))
+        slopes = slopes.view(*self.low.shape, -1)  # (P, n_pieces, d_token)
+        bends = piecewise_tokens(numbers, self.low, self.width, slopes)
         return tokens.index_add(1, self.bent, bends)  # (B, D, d_token)
 
     def _straight(self, x: Tensor) -> Tensor:

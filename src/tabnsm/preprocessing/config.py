@@ -47,9 +47,13 @@ class EncoderConfig:
     text_encoder : str or TextEncoder, default="minilm"
         "minilm", a local path, the name of a sentence-transformers model that is already on
         this machine, or an object that follows :class:`~tabnsm.preprocessing.TextEncoder`.
-    text_columns : {"joined", "separate"}, default="joined"
+    text_columns : {"joined", "separate"}, default="separate"
         Embed the text columns of a row as one string (the paper), or each column's distinct
         values by themselves: fewer and shorter strings, and features that belong to a column.
+    n_text_features : int, default=64
+        Most features of all text together, the principal directions of the fit rows' embeddings.
+        0 has as many as the encoder has dimensions, and keeps those of joined text as they are
+        (the paper).
     text_precision : {"float32", "int8"}, default="float32"
         Arithmetic of the text encoder's matrix products; "int8" is faster and rounds.
     text_cache : bool, default=True
@@ -75,7 +79,8 @@ class EncoderConfig:
     missing_indicators: bool = True
     clip_outliers: bool = True
     text_encoder: str | TextEncoder = "minilm"
-    text_columns: str = "joined"
+    text_columns: str = "separate"
+    n_text_features: int = 64
     text_precision: str = "float32"
     text_cache: bool = True
     verbose: int = 0
@@ -87,8 +92,10 @@ class EncoderConfig:
         _check_choice("repeated_strings", self.repeated_strings, REPEATED_STRINGS)
         _check_choice("text_columns", self.text_columns, TEXT_COLUMNS)
         _check_choice("text_precision", self.text_precision, TEXT_PRECISIONS)
-        if type(self.n_pieces) is not int or self.n_pieces < 0:
-            raise InvalidOptionError(f"n_pieces must be an integer >= 0, got {self.n_pieces!r}.")
+        for option in ("n_pieces", "n_text_features"):
+            value = getattr(self, option)
+            if type(value) is not int or value < 0:
+                raise InvalidOptionError(f"{option} must be an integer >= 0, got {value!r}.")
         for option in ("missing_indicators", "clip_outliers", "text_cache"):
             _check_choice(option, getattr(self, option), (True, False))
         if not isinstance(self.column_kinds, Mapping):
@@ -118,6 +125,7 @@ class EncoderConfig:
             "clip_outliers": self.clip_outliers,
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,
             "text_columns": self.text_columns,
+            "n_text_features": self.n_text_features,
             "text_precision": self.text_precision,
             "text_cache": self.text_cache,
             "verbose": self.verbose,

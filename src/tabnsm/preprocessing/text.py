@@ -209,11 +209,13 @@ class TextBlock:
             torch.from_numpy(np.bincount(index if rows is None else index[rows], minlength=len(e)))
             for index, e in zip(indices, embeddings, strict=True)
         ]
-        if self._is_joined:
+        n_features = self.config.n_text_features
+        if self._is_joined and not n_features:
             self._projections = [TextProjection.along_axes(embeddings[0], counts[0])]
         else:
+            # NOTE[DIFF]: the paper keeps all dimensions, most of which hold noise on few rows.
             self._projections = TextProjection.along_directions(
-                list(zip(embeddings, counts, strict=True)), self.encoder.d_text
+                list(zip(embeddings, counts, strict=True)), n_features or self.encoder.d_text
             )
         return self._features(embeddings, indices)
 
