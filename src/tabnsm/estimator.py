@@ -98,8 +98,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     draw : {"systematic", "multinomial"} or None, default None
         RISE: how rows are drawn: "systematic"; paper: "multinomial".
     n_ensemble : int, "auto" or None, default None
-        Networks that are trained and predict together: "auto", which is 8 for up to 125,000
-        encoded values to train on, fewer for more, 1 for over 500,000; paper: 1; fast: 1.
+        Networks that are trained and predict together: "auto", which is 8 for up to 62,500
+        encoded values to train on, 4 for 250,000, 1 for over a million; paper: 1; fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 100; fast: 30.
     batch_size : int or "auto", default "auto"

@@ -10,7 +10,7 @@ from typing import Literal
 from tabnsm.nn.config import is_integer, require
 
 Precision = Literal["auto", "float32", "bfloat16"]
-MOST_MEMBERS, MEMBER_CELLS = 8, 1_000_000
+MOST_MEMBERS, ONE_MEMBER_CELLS = 8, 4_000_000
 SMALLEST_AUTO_BATCH, LARGEST_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
 
 
@@ -21,8 +21,9 @@ class TrainingConfig:
     Parameters
     ----------
     n_ensemble : int or "auto", default "auto"
-        Networks that are trained and predict together. "auto" is 8 for tables of up to 125,000
-        encoded values to train on, 1 for over 500,000: where training is cheap, noise is large.
+        Networks that are trained and predict together. "auto" is the root of 4 million over the
+        number of encoded values to train on: 8 for up to 62,500, 4 for up to 250,000, 1 for over
+        a million. Where training is cheap, noise is large.
     max_epochs : int, default 100
     batch_size : int or "auto", default "auto"
         "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
@@ -98,7 +99,8 @@ class TrainingConfig:
         """
         if self.n_ensemble != "auto":
             return self.n_ensemble
-        return min(max(MEMBER_CELLS // (n_rows * n_features), 1), MOST_MEMBERS)
+        affordable = math.isqrt(ONE_MEMBER_CELLS // (n_rows * n_features))
+        return min(max(affordable, 1), MOST_MEMBERS)
 
     def resolved_batch_size(self, n_rows: int) -> int:
         """Rows per step for a table of `n_rows`.
