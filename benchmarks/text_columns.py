@@ -34,6 +34,7 @@ def run(
     model = TabNSMRegressor(
         text_columns=text_columns,
         repeated_strings="text",
+        n_text_features=0,
         n_pieces=0,
         random_state=seed,
         **options,
