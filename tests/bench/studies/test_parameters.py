@@ -10,10 +10,9 @@ import pytest
 
 from tabnsm import TabNSMRegressor
 from tabnsm.bench.studies import Scope, find_study
-from tabnsm.bench.studies.parameters import N_FEATURES, count_parameters, growth
+from tabnsm.bench.studies.parameters import N_FEATURES, NoiseTextEncoder, count_parameters, growth
 from tabnsm.errors import InvalidOptionError
 from tabnsm.presets import resolve_options
-from tests.fakes import FakeTextEncoder
 
 
 @pytest.mark.parametrize("preset", ["default", "paper", "fast"])
@@ -40,10 +39,10 @@ def test_growth_can_be_other_than_linear() -> None:
 
 def test_a_table_s_count_is_that_of_its_fitted_model(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"x{i}": rng.normal(size=60) for i in range(6)})
-    frame["shop"] = rng.choice(["a", "b", "c"], 60)
-    frame["words"] = [f"row {i} of the table" for i in range(60)]
-    y = rng.normal(size=60)
+    frame = pd.DataFrame({f"x{i}": rng.normal(size=120) for i in range(6)})
+    frame["shop"] = rng.choice(["a", "b", "c"], 120)
+    frame["words"] = [f"row {i} of the table" for i in range(120)]
+    y = rng.normal(size=120)
     frame.assign(y=y).to_csv(tmp_path / "mixed.csv", index=False)
     scope = Scope(("mixed",), (), "fast", {"target": "y"}, tmp_path)
     rows = find_study("parameters").table([], scope).rows[len(N_FEATURES) :]
@@ -52,7 +51,8 @@ def test_a_table_s_count_is_that_of_its_fitted_model(tmp_path: Path) -> None:
     model = TabNSMRegressor(
         preset="fast",
         max_epochs=1,
-        text_encoder=FakeTextEncoder(384),
+        text_encoder=NoiseTextEncoder(),
+        text_cache=False,
         random_state=0,
     ).fit(frame, y)
     assert rows[-1]["n_features"] == model.encoder_.n_features

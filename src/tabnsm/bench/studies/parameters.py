@@ -24,15 +24,16 @@ SHARES = (0.25, 0.5, 0.75, 1.0)
 TOLERANCE = 0.05
 
 
-class BlankTextEncoder:
+class NoiseTextEncoder:
     """Stands in for a text encoder where only the number of features matters."""
 
-    name = fingerprint = "blank"
+    name = fingerprint = "noise"
     d_text = 384
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
-        """One row of zeros per string."""
-        return np.zeros((len(texts), self.d_text), dtype=np.float32)
+        """A row of its own per string, so that texts differ in as many directions as they can."""
+        shape = (len(texts), self.d_text)
+        return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
 
     def count_truncated(self, texts: list[str]) -> int:
         """None is too long."""
@@ -143,7 +144,7 @@ def _dataset_rows(dataset: str, options: Options, scope: Scope) -> list[dict[str
     from tabnsm.preprocessing import Table, TableEncoder
 
     frame = load(dataset, scope.data_dir, target=scope.caps.get("target")).frame
-    config = replace(options.encoder, text_encoder=BlankTextEncoder(), text_cache=False)
+    config = replace(options.encoder, text_encoder=NoiseTextEncoder(), text_cache=False)
     rows = []
     n_all = frame.shape[1]
     for share in SHARES:
