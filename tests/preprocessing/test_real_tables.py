@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow.parquet
@@ -8,16 +9,8 @@ import pytest
 import torch
 
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
+from tabnsm.presets import resolve_options
 from tests.fakes import FakeTextEncoder
-
-PAPER = {
-    "date_encoding": "text",
-    "category_encoding": "code",
-    "repeated_strings": "text",
-    "missing_indicators": False,
-    "clip_outliers": False,
-    "text_cache": False,
-}
 
 
 def read(data_dir, name: str) -> tuple[pd.DataFrame, dict]:
@@ -33,7 +26,8 @@ def read(data_dir, name: str) -> tuple[pd.DataFrame, dict]:
 def test_the_papers_rule_gives_the_papers_number_of_features(data_dir, name, n_features):
     frame, facts = read(data_dir, name)
     # The kinds depend on all rows, the embeddings of most of them on nothing that is tested here.
-    encoder = TableEncoder(EncoderConfig(text_encoder=_Zeros(), **PAPER))
+    paper = resolve_options({"preset": "paper"}).encoder
+    encoder = TableEncoder(replace(paper, text_encoder=_Zeros(), text_cache=False))
     encoded = encoder.fit_transform(Table.from_native(frame))
     assert encoder.n_features == encoded.n_features == n_features
     assert encoded.n_rows == facts["rows"]
