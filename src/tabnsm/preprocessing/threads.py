@@ -41,25 +41,27 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
     if n_threads == 1 or not items:
         return [function(item) for item in items]
     n_workers = min(n_threads, len(items))
-    all_set, restored = threading.Barrier(n_workers + 1), threading.Event()
+    n_set, restored = threading.Semaphore(0), threading.Event()
 
     def use_one_thread() -> None:
         torch.set_num_threads(1)
         # A thread takes the number over at its first look, which must come before it changes.
         torch.get_num_threads()
-        all_set.wait()
+        n_set.release()
         restored.wait()
 
     pool = ThreadPoolExecutor(n_workers, "tabnsm", initializer=use_one_thread)
     try:
         futures = [pool.submit(function, item) for item in items]
-        all_set.wait()
+        for _ in range(n_workers):
+            n_set.acquire()
         # What a thread sets is also what threads that start later begin with.
         torch.set_num_threads(n_threads)
         restored.set()
         return [future.result() for future in futures]
     finally:
-        # After an interrupt, no thread may be left waiting for the others.
-        all_set.abort()
+        # After an interrupt, no thread may be left waiting. Nothing may be raised in the threads'
+        # beginning: one that comes late would take the pool's word that all is over with it.
         restored.set()
         pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(n_threads)
