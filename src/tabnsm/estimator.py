@@ -72,6 +72,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
+    token_parts : int or None, default None
+        Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
+        sees the one that the interaction makes alone.
     head_width : int, default 256
         Inner width of the regression head.
     loss : {"blend", "mse", "mae", "log_cosh"}, default "blend"
@@ -211,6 +214,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         gates: Literal["head", "feature"] | None = None,
         mixer: bool = True,
         mixer_chunk_size: int = 64,
+        token_parts: int | None = None,
         head_width: int = 256,
         loss: Literal["blend", "mse", "mae", "log_cosh"] = "blend",
         huber_weight: float = 0.5,
@@ -265,6 +269,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.gates = gates
         self.mixer = mixer
         self.mixer_chunk_size = mixer_chunk_size
+        self.token_parts = token_parts
         self.head_width = head_width
         self.loss = loss
         self.huber_weight = huber_weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ SINCE_FORMAT_2 = {
     "n_pieces": 0,
     "text_columns": "joined",
     "n_text_features": 0,
+    "token_parts": 0,
     "bend_tails": False,
     "weight_averaging": 0.0,
     "n_ensemble": 1,
@@ -109,7 +110,7 @@ def _restore(
                 estimator.encoder_.n_features,
                 category_sizes=estimator.encoder_.category_sizes,
                 pieces=estimator.encoder_.pieces,
-                **options["architecture"],
+                **asdict(estimator.options_.architecture),
             )
             for _ in range(meta.get("n_members", 1))
         ]

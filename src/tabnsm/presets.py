@@ -31,6 +31,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "clip_outliers": False,
         "d_token": 64,
         "gates": "feature",
+        "token_parts": 0,
         "normalize_grid": False,
         "temperature": 1.0,
         "bend_tails": False,

@@ -104,9 +104,35 @@ def test_any_shape_gives_a_finite_number_and_all_gradients(
         assert parameter.grad.isfinite().all(), name
 
 
+def test_the_head_sees_parts_of_the_tokens_beside_the_papers_features() -> None:
+    model = TabNSM(40, token_parts=4, generator=generator()).double()
+    x = torch.randn(3, 40, generator=generator(1)).double()
+    tokens = model.tokenizer(x)
+    parts = [tokens[:, d, 8 * k : 8 * k + 8].mean(-1) for d in range(40) for k in range(4)]
+    features = torch.cat([model.interaction(tokens), torch.stack(parts, 1)], dim=1)
+    torch.testing.assert_close(model(x), model.head(features))
+
+
+@pytest.mark.parametrize(
+    ("options", "n_parts"),
+    [
+        ({}, 8),
+        ({"token_parts": 7}, 4),
+        ({"token_parts": 0}, 0),
+        ({"d_token": 20, "n_heads": 4}, 4),
+        ({"d_token": 7, "n_heads": 7}, 1),
+    ],
+)
+def test_parts_divide_the_token(options: dict[str, int], n_parts: int) -> None:
+    config = ArchitectureConfig(**options)  # type: ignore[arg-type]
+    assert config.resolved_parts(12) == n_parts
+    assert TabNSM(12, **options)(torch.zeros(2, 12)).shape == (2,)
+
+
 def test_forward_is_the_papers_pipeline() -> None:
     """Tokens, attention, mixer and head composed by hand give the model's own answer."""
-    model = TabNSM(7, d_token=8, n_heads=2, mixer_chunk_size=3, generator=generator()).double()
+    options = {"d_token": 8, "n_heads": 2, "mixer_chunk_size": 3, "token_parts": 0}
+    model = TabNSM(7, **options, generator=generator()).double()
     x = torch.randn(2, 7, generator=generator(1)).double()
     asim, mixer = model.interaction, model.interaction.mixer
     assert mixer is not None

@@ -131,7 +131,7 @@ def token_attributions(
         moved = tokens if baseline == "zero" else tokens - model.tokenizer(torch.zeros_like(x[:1]))
     with torch.enable_grad():
         tokens.requires_grad_()
-        prediction = model.head(model.interaction(tokens))  # (B,)
+        prediction = model.from_tokens(tokens)  # (B,)
         # Rows do not mix, so that the gradient of the sum holds the gradient of each row.
         (gradient,) = torch.autograd.grad(prediction.sum(), tokens)  # (B, D, d_token)
     return prediction.detach(), (gradient * moved.detach()).sum(dim=-1)  # (B,), (B, D)

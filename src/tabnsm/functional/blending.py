@@ -20,6 +20,30 @@ def blend_attended(tokens: Tensor, attended: Tensor, token_weight: Tensor) -> Te
     return token_weight * tokens + attended
 
 
+def part_means(tokens: Tensor, n_parts: int) -> Tensor:
+    """Means of equal parts of every token.
+
+    Parameters
+    ----------
+    tokens : Tensor, shape (B, D, d_token)
+    n_parts : int
+        Divides d_token.
+
+    Returns
+    -------
+    Tensor, shape (B, D * n_parts)
+
+    Examples
+    --------
+    >>> import torch
+    >>> part_means(torch.arange(8.0).reshape(1, 2, 4), 2)
+    tensor([[0.5000, 2.5000, 4.5000, 6.5000]])
+    """
+    n_rows, n_features, d_token = tokens.shape
+    parts = tokens.reshape(n_rows, n_features * n_parts, d_token // n_parts)
+    return parts.mean(-1)  # (B, D * n_parts)
+
+
 def summarize_features(
     tokens: Tensor, u: Tensor, mixed: Tensor, mixed_weight: Tensor, skip_weight: Tensor
 ) -> Tensor:

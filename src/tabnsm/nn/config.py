@@ -9,6 +9,8 @@ from typing import Literal
 from tabnsm.errors import InvalidOptionError
 from tabnsm.functional.blocks import MAX_EXACT_FEATURES
 
+MOST_PARTS = 512
+"""Parts of tokens of all features together that the head sees beside them."""
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
 
@@ -53,6 +55,10 @@ class ArchitectureConfig:
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
+    token_parts : int, default 8
+        Numbers per feature that the head sees of its token, beside the one that the interaction
+        makes: the means of so many equal parts. Fewer, a power of two, where that is more than
+        512 in all; 0 is none.
     head_width : int, default 256
         Inner width of the regression head's maps.
 
@@ -76,6 +82,8 @@ class ArchitectureConfig:
     gates: Gates = "head"
     mixer: bool = True
     mixer_chunk_size: int = 64
+    # NOTE[DIFF]: the paper's head sees one number per feature, too few in narrow tables.
+    token_parts: int = 8
     head_width: int = 256
 
     def __post_init__(self) -> None:
@@ -92,6 +100,8 @@ class ArchitectureConfig:
         ):
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
+        parts = self.token_parts
+        require(is_integer(parts, 0), "token_parts must be an integer >= 0", parts)
         require(
             self.d_token % self.n_heads == 0,
             f"d_token must be a multiple of n_heads ({self.n_heads})",
@@ -119,6 +129,19 @@ class ArchitectureConfig:
     def d_head(self) -> int:
         """Width of one head."""
         return self.d_token // self.n_heads
+
+    def resolved_parts(self, n_features: int) -> int:
+        """Parts of the tokens of `n_features` features that the head sees.
+
+        Examples
+        --------
+        >>> [ArchitectureConfig().resolved_parts(n) for n in (10, 64, 84, 228, 400, 600)]
+        [8, 8, 4, 2, 1, 0]
+        """
+        parts = 1 << self.token_parts.bit_length() >> 1
+        while parts and (parts * n_features > MOST_PARTS or self.d_token % parts):
+            parts //= 2
+        return parts
 
     @property
     def resolved_stride(self) -> int:

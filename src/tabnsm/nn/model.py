@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm.functional.blending import part_means
 from tabnsm.nn.attention import OPERATORS
 from tabnsm.nn.config import ArchitectureConfig, is_integer, require
 from tabnsm.nn.head import MultiStageHead
@@ -74,7 +75,8 @@ class TabNSM(nn.Module):
         )
         attention = OPERATORS[config.attention](config, generator)
         self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
-        self.head = MultiStageHead(n_features, config.head_width, generator)
+        self.n_parts = config.resolved_parts(n_features)
+        self.head = MultiStageHead(n_features * (1 + self.n_parts), config.head_width, generator)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.shape[1] != self.n_features:
@@ -82,8 +84,13 @@ class TabNSM(nn.Module):
                 f"x must have the shape (n_rows, {self.n_features}), one column per feature, "
                 f"got {tuple(x.shape)}."
             )
-        tokens = self.tokenizer(x)  # (B, D, d_token)
+        return self.from_tokens(self.tokenizer(x))  # (B,)
+
+    def from_tokens(self, tokens: Tensor) -> Tensor:
+        """What follows the tokenizer, (B, D, d_token) -> (B,)."""
         features = self.interaction(tokens)  # (B, D)
+        if self.n_parts:
+            features = torch.cat([features, part_means(tokens, self.n_parts)], dim=1)
         prediction: Tensor = self.head(features)  # (B,)
         return prediction
 

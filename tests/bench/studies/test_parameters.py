@@ -20,7 +20,7 @@ def test_growth_is_linear_up_to_sixteen_thousand_features(preset: str) -> None:
     table = find_study("parameters").table([], Scope((), (), preset))
     found = table.facts["growth"]
     assert found["is_linear"]
-    assert found["r2"] > 0.9999
+    assert found["r2"] > (0.9999 if preset == "paper" else 0.998)  # parts of tokens end at 512
     assert max(found["exponents"]) < 1.15
     assert [row["n_features"] for row in table.rows] == list(N_FEATURES)
     assert "growth is linear there" in table.notes[0]
