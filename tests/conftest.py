@@ -36,7 +36,7 @@ def _own_text_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_network() -> Iterator[None]:
-    """A fit trains one network unless a test says how many: four take four times as long."""
+    """A fit trains one network unless a test says how many: eight take eight times as long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tabnsm.training.config.MOST_MEMBERS", 1)
         yield

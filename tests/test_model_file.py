@@ -18,6 +18,7 @@ import torch
 
 from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegressor
 from tabnsm.container import META_KEY, read_container, write_container
+from tabnsm.model_file import EARLIER_OPTIONS
 
 FIXTURE = Path(__file__).parent / "fixtures" / "model-format-1.safetensors"
 
@@ -227,7 +228,7 @@ def test_the_first_files_can_still_be_read() -> None:
     rows["when"] = pd.to_datetime(rows["when"])
     np.testing.assert_allclose(model.predict(rows), expected["predictions"], rtol=1e-4)
     # What came later is not what they were made with.
-    training = model.options_.training
-    assert (training.n_ensemble, training.weight_averaging) == (1, 0)
-    assert not model.options_.objective.bend_tails
+    options = {k: v for part in model.options_.to_dict().values() for k, v in part.items()}
+    assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
+    assert model.encoder_.config.text_columns == "joined"
     assert model.validation_rmse_ == model.history_.best.validation_rmse

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tabnsm.preprocessing import TextEncoder
 
 FORMAT_VERSION = 2
-"""1 holds one network, and knows none of the options below."""
-SINCE_FORMAT_2 = {
+"""1 holds one network."""
+EARLIER_OPTIONS: dict[str, Any] = {
     "repeated_strings": "text",
     "n_pieces": 0,
     "text_columns": "joined",
@@ -34,7 +34,7 @@ SINCE_FORMAT_2 = {
     "weight_averaging": 0.0,
     "n_ensemble": 1,
 }
-"""What models of format 1 were made with."""
+"""What models were made with whose files do not name these options."""
 
 
 def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
@@ -93,7 +93,7 @@ def _restore(
 ) -> TabNSMRegressor:
     estimator = cls(**meta["params"])
     options: dict[str, dict[str, Any]] = meta["options"]
-    flat: dict[str, Any] = dict(SINCE_FORMAT_2)
+    flat: dict[str, Any] = dict(EARLIER_OPTIONS)
     flat |= {name: value for part in options.values() for name, value in part.items()}
     if text_encoder is not None:
         estimator.set_params(text_encoder=text_encoder)
@@ -132,7 +132,7 @@ def _restore(
 
 def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(EncoderConfig)}
-    return {name: value for name, value in SINCE_FORMAT_2.items() if name in known} | config
+    return {name: value for name, value in EARLIER_OPTIONS.items() if name in known} | config
 
 
 def check_meta(path: str | Path, meta: dict[str, Any]) -> None:

@@ -89,7 +89,8 @@ def test_infinite_numbers_stay_within_their_own_pieces() -> None:
     v = make(n_rows=2)
     v["x"][0], v["x"][1] = torch.inf, -torch.inf
     with torch.no_grad():
-        expected = by_formula(**(v | {"x": v["x"].clamp(-1e6, 1e6)}))
+        expected = by_formula(**v)
+        assert torch.isfinite(expected).all()
         torch.testing.assert_close(kernels.bend_tokens(**v), expected, rtol=1e-5, atol=1e-5)
 
 

@@ -35,6 +35,18 @@ def test_pieces_bend_numbers_and_leave_the_rest_straight() -> None:
     torch.testing.assert_close(bends[:, 0], expected)
 
 
+def test_slopes_of_pieces_that_are_not_there_are_left_out_of_older_weights() -> None:
+    pieces = torch.ones(2, 2, 3)
+    pieces[1, 0, 2] = torch.inf
+    tokenizer = FeatureTokenizer(2, 16, None, pieces, generator(0))
+    weights = tokenizer.state_dict()
+    older = torch.full((2, 3, 16), torch.nan)
+    older[0], older[1, :2] = weights["slopes"][:3], weights["slopes"][3:]
+    fresh = FeatureTokenizer(2, 16, None, pieces, generator(1))
+    fresh.load_state_dict(weights | {"slopes": older})
+    assert torch.equal(fresh.slopes, tokenizer.slopes)
+
+
 def test_slopes_begin_smaller_where_a_feature_has_more_pieces_of_its_own() -> None:
     pieces = torch.ones(2, 2, 64)
     pieces[0, 0, 4:] = torch.inf
@@ -117,7 +129,7 @@ def test_the_head_sees_parts_of_the_tokens_beside_the_papers_features() -> None:
     ("options", "n_parts"),
     [
         ({}, 8),
-        ({"token_parts": 7}, 4),
+        ({"token_parts": 4}, 4),
         ({"token_parts": 0}, 0),
         ({"d_token": 20, "n_heads": 4}, 4),
         ({"d_token": 7, "n_heads": 7}, 1),
@@ -126,6 +138,8 @@ def test_the_head_sees_parts_of_the_tokens_beside_the_papers_features() -> None:
 def test_parts_divide_the_token(options: dict[str, int], n_parts: int) -> None:
     config = ArchitectureConfig(**options)  # type: ignore[arg-type]
     assert config.resolved_parts(12) == n_parts
+    with pytest.raises(InvalidOptionError, match="token_parts must be 0 or a power of two, got 6"):
+        ArchitectureConfig(token_parts=6)
     assert TabNSM(12, **options)(torch.zeros(2, 12)).shape == (2,)
 
 

@@ -164,7 +164,7 @@ def test_tampered_weights_are_refused(monkeypatch, tmp_path):
 
 def test_nothing_heavy_is_imported_without_text():
     code = (
-        "import sys; from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder; "
+        "import sys; from tabnsm.preprocessing import Table, TableEncoder; "
         "TableEncoder().fit_transform(Table.from_native([[1, 'a'], [2, 'b']])); "
         "heavy = {'sentence_transformers', 'transformers', 'polars'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"

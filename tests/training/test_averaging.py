@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -64,6 +66,17 @@ def test_state_goes_on() -> None:
         each.update()
     assert torch.equal(average.values["weight"], other.values["weight"])
     assert other.n_steps == 8
+
+
+def test_a_copy_of_both_stays_together() -> None:
+    model, average, _ = walk(0.9, 3)
+    model, average = copy.deepcopy((model, average))
+    nn.init.constant_(model.weight, 5.0)
+    before = average.values["weight"].clone()
+    average.update()
+    assert not torch.equal(average.values["weight"], before)
+    with average.applied():
+        assert torch.equal(model.weight, average.values["weight"])
 
 
 @pytest.mark.parametrize("keep", [-0.1, 1, float("nan"), "much"])

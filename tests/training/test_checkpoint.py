@@ -58,7 +58,7 @@ def live(folder, out, half):
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        live(*line.split())
+        live(*line.rstrip("\\n").split("\\t"))
         os._exit(0)
     os.waitpid(child, 0)
     print("ENDED", flush=True)
@@ -74,7 +74,7 @@ class Lives:
 
     def begin(self, folder: Path, half: str = "whole") -> None:
         assert self.process.stdin is not None
-        print(folder, self.out, half, file=self.process.stdin, flush=True)
+        print(folder, self.out, half, sep="\t", file=self.process.stdin, flush=True)
 
     def wait_for(self, word: str) -> int:
         """The number that the child says behind a word."""
@@ -94,9 +94,10 @@ def lives(tmp_path: Path) -> Iterator[Lives]:
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
+        start_new_session=True,
     )
     yield Lives(process, tmp_path / "out.npy")
-    process.kill()
+    os.killpg(process.pid, signal.SIGKILL)  # a child that is left holds the pipe open
     process.communicate()
 
 

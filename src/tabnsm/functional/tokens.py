@@ -79,6 +79,7 @@ def piecewise_tokens(x: Tensor, low: Tensor, width: Tensor, slopes: Tensor) -> T
     """
     n_features, n_bins, d_token = slopes.shape
     place = torch.searchsorted(low, x.detach().t().contiguous(), right=True)  # (P, B)
+    place = place.minimum(torch.isfinite(low).sum(1, keepdim=True))  # an infinite x has no bin
     offset = torch.arange(n_features, device=x.device)[:, None] * n_bins
     rows = (offset + (place - 1).clamp_(min=0)).t()  # (B, P)
     share = ((x - low.flatten()[rows]) / width.flatten()[rows]).clamp(0.0, 1.0)  # (B, P)

@@ -57,8 +57,8 @@ class ArchitectureConfig:
         Features that are mixed with each other.
     token_parts : int, default 8
         Numbers per feature that the head sees of its token, beside the one that the interaction
-        makes: the means of so many equal parts. Fewer, a power of two, where that is more than
-        512 in all; 0 is none.
+        makes: the means of so many equal parts, a power of two, or 0. Half as many, or a quarter,
+        where that would be more than 512 in all or where tokens cannot be cut so.
     head_width : int, default 256
         Inner width of the regression head's maps.
 
@@ -101,7 +101,8 @@ class ArchitectureConfig:
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
         parts = self.token_parts
-        require(is_integer(parts, 0), "token_parts must be an integer >= 0", parts)
+        is_power = is_integer(parts, 0) and not parts & (parts - 1)
+        require(is_power, "token_parts must be 0 or a power of two", parts)
         require(
             self.d_token % self.n_heads == 0,
             f"d_token must be a multiple of n_heads ({self.n_heads})",
@@ -138,7 +139,7 @@ class ArchitectureConfig:
         >>> [ArchitectureConfig().resolved_parts(n) for n in (10, 64, 84, 228, 400, 600)]
         [8, 8, 4, 2, 1, 0]
         """
-        parts = 1 << self.token_parts.bit_length() >> 1
+        parts = self.token_parts
         while parts and (parts * n_features > MOST_PARTS or self.d_token % parts):
             parts //= 2
         return parts

@@ -1,4 +1,4 @@
-"""MultiStageHead: from one number per feature to the prediction."""
+"""MultiStageHead: from the numbers of all features to the prediction."""
 
 from __future__ import annotations
 

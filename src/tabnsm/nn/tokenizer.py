@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -65,7 +66,7 @@ class FeatureTokenizer(nn.Module):
         sizes = sizes[self.categorical]
         self.register_buffer("offsets", sizes.cumsum(0) - sizes, persistent=False)
         self.register_buffer("code_limits", (sizes - 1).float(), persistent=False)
-        # Tokens of unit size: their mean over the token axis is what reaches the head.
+        # Tokens of unit size: means over the token axis are what reaches the head.
         bound = 3**0.5
         self.weight = uniform_parameter(
             len(self.numeric), d_token, bound=bound, generator=generator
@@ -110,6 +111,15 @@ class FeatureTokenizer(nn.Module):
         slopes = slopes.view(*self.low.shape, -1)  # (P, n_pieces, d_token)
         bends = piecewise_tokens(numbers, self.low, self.width, slopes)
         return tokens.index_add(1, self.bent, bends)  # (B, D, d_token)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *rest: Any, **named: Any
+    ) -> None:
+        # Files of some earlier versions have slopes for pieces that a feature lacks, too.
+        slopes = state_dict.get(f"{prefix}slopes")
+        if slopes is not None and slopes.ndim == 3:  # (P, n_pieces, d_token)
+            state_dict[f"{prefix}slopes"] = slopes.flatten(0, 1)[self.used]
+        super()._load_from_state_dict(state_dict, prefix, *rest, **named)
 
     def _straight(self, x: Tensor) -> Tensor:
         if not len(self.categorical):

@@ -51,9 +51,9 @@ class EncoderConfig:
         Embed the text columns of a row as one string (the paper), or each column's distinct
         values by themselves: fewer and shorter strings, and features that belong to a column.
     n_text_features : int, default=64
-        Most features of all text together, the principal directions of the fit rows' embeddings.
-        0 has as many as the encoder has dimensions, and keeps those of joined text as they are
-        (the paper).
+        Most features of all text together, though one per column at least: principal directions
+        of the fit rows' embeddings, as far as needed for 99 % of their variance. 0 is as many as
+        the encoder has dimensions; with joined text it is those dimensions (the paper).
     text_precision : {"float32", "int8"}, default="float32"
         Arithmetic of the text encoder's matrix products; "int8" is faster and rounds.
     text_cache : bool, default=True

@@ -40,8 +40,8 @@ class WeightAverage:
         self.keep = keep
         self.n_steps = 0
         self.values = {name: p.detach().clone() for name, p in model.named_parameters()}
-        # Of the same memory as the model's, found once: a model looks for its own at every call.
-        self._weights = [parameter.detach() for parameter in model.parameters()]
+        # Found once: a model looks for its own at every call.
+        self._weights: list[Tensor] = list(model.parameters())
 
     @torch.no_grad()
     def update(self) -> None:
@@ -58,12 +58,14 @@ class WeightAverage:
         if not self.keep:
             yield
             return
-        own = [weight.clone() for weight in self._weights]
-        torch._foreach_copy_(self._weights, list(self.values.values()))
+        own = [weight.detach().clone() for weight in self._weights]
+        with torch.no_grad():
+            torch._foreach_copy_(self._weights, list(self.values.values()))
         try:
             yield
         finally:
-            torch._foreach_copy_(self._weights, own)
+            with torch.no_grad():
+                torch._foreach_copy_(self._weights, own)
 
     def state_dict(self) -> dict[str, Tensor]:
         """What a resumed run needs; nothing where the average is the weights themselves."""

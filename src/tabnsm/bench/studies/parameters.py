@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,11 @@ class NoiseTextEncoder:
     d_text = 384
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
-        """A row of its own per string, so that texts differ in as many directions as they can."""
-        shape = (len(texts), self.d_text)
-        return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+        """A random row of its own per string: texts differ in as many directions as they can."""
+        rows = np.empty((len(texts), self.d_text), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            np.random.default_rng(crc32(text.encode())).standard_normal(dtype=np.float32, out=row)
+        return rows
 
     def count_truncated(self, texts: list[str]) -> int:
         """None is too long."""
