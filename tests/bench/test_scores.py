@@ -77,6 +77,13 @@ def test_a_table_cut_for_a_study_of_tabnsm_is_none_to_compare_on() -> None:
     assert collect_scores(results).datasets == ("cpu_small", "cpu_small, 500 rows")
 
 
+def test_a_table_with_tabnsm_alone_is_none_to_compare_on() -> None:
+    alone = [done(RunSpec("tabnsm-default", name), 2.0) for name in ("cpu_small", "sales")]
+    assert collect_scores(alone).datasets == ("cpu_small", "sales")
+    scores = collect_scores([*alone, done(RunSpec("ridge", "cpu_small"), 3.0)])
+    assert scores.datasets == ("cpu_small",)
+
+
 def test_baselines_are_of_one_encoding_and_tabnsm_of_its_own() -> None:
     specs = [
         RunSpec("ridge", "cpu_small", encoding="paper"),

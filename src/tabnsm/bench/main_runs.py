@@ -69,8 +69,9 @@ def group_runs(
     Runs that belong to a study (options after the method's name but for "tuned", a share of the
     columns or of the rows) are left out. Of runs with different caps on time or epochs, those
     with the loosest caps count. On each dataset those splits count that all its methods were run
-    on, if there are any: else averages would not be over the same rows. A table cut to `max_rows`
-    is a dataset of its own, if others than TabNSM ran on it; else it was cut for a study.
+    on, if there are any: else averages would not be over the same rows. A table on which TabNSM ran
+    alone is left out where other tables have baselines: the best of one is none. One cut to
+    `max_rows` is a dataset of its own, if others than TabNSM ran on it; else it was cut for a study.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def group_runs(
     loosest = {
         cell: _loosest(runs)
         for cell, runs in groups.items()
-        if runs[0][0].max_rows is None or cell[1] in compared
+        if cell[1] in compared or (not compared and runs[0][0].max_rows is None)
     }
     return _on_common_splits(loosest) if common_splits else loosest, failures
 
