@@ -71,7 +71,7 @@ def group_runs(
     with the loosest caps count. On each dataset those splits count that all its methods were run
     on, if there are any: else averages would not be over the same rows. A table on which TabNSM ran
     alone is left out where other tables have baselines: the best of one is none. One cut to
-    `max_rows` is a dataset of its own, if others than TabNSM ran on it; else it was cut for a study.
+    `max_rows` is a dataset of its own, if others than TabNSM ran on it; else it is a study's.
 
     Parameters
     ----------
