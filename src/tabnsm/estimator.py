@@ -28,12 +28,12 @@ from tabnsm.training.checkpoint import make_checkpoint_folder
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
 from tabnsm.training.progress import TrainingProgress
-from tabnsm.training.rows import split_rows, usable_rows, validation_rows
+from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
 from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
     from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport, TextEncoder
+    from tabnsm.preprocessing import ColumnReport, LinearPart, TextEncoder
 
 
 class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,6 +92,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     bend_tails : bool or None, default None
         Whether a target of which one row in a thousand carries over half the squared deviation
         is learned and validated on a scale that bends in its tails: True; paper: False.
+    linear_part : bool or None, default None
+        Whether the network learns what a straight fit leaves of the target, where that explains
+        99 % of the squared deviation of the validation rows: True; paper: False.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
@@ -179,7 +182,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     encoder_ : TableEncoder
         From tables to encoded features.
     scaler_ : TargetScaler
-        From targets to standardised ones and back.
+        From targets, or what the linear part leaves of them, to standardised ones and back.
+    linear_part_ : LinearPart or None
+        The straight fit whose rest the networks predict, if there is one.
     history_ : History
         One record per epoch, the best epoch and why training stopped; of the first network.
     histories_ : tuple of History
@@ -223,6 +228,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         temperature: float | None = None,
         normalize_grid: bool | None = None,
         bend_tails: bool | None = None,
+        linear_part: bool | None = None,
         n_difficulty_bins: int = 5,
         max_boost: float = 2.0,
         refresh_every: int = 5,
@@ -278,6 +284,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.temperature = temperature
         self.normalize_grid = normalize_grid
         self.bend_tails = bend_tails
+        self.linear_part = linear_part
         self.n_difficulty_bins = n_difficulty_bins
         self.max_boost = max_boost
         self.refresh_every = refresh_every
@@ -380,6 +387,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             val_encoded = encoder.transform(given[0])
             data = TrainingData(encoded, target, weight, val_encoded, given[1], None)
+        linear = None
+        if options.objective.linear_part:
+            data, linear = without_linear_part(data, encoder.category_sizes)
         scaler = TargetScaler.fit(
             data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
         )
@@ -398,6 +408,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.model_: TabNSM | Ensemble = join_members(training.models)
         self.encoder_: TableEncoder = encoder
         self.scaler_: TargetScaler = scaler
+        self.linear_part_: LinearPart | None = linear
         self.histories_: tuple[History, ...] = tuple(training.histories)
         self.validation_rmse_: float = training.validation_rmse()
         self.options_: Options = options
@@ -424,7 +435,10 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         encoded = self.encoder_.transform(Table.from_native(X))
         device = next(self.model_.parameters()).device
-        return self.scaler_.inverse(predict_rows(self.model_, encoded, device))
+        prediction = self.scaler_.inverse(predict_rows(self.model_, encoded, device))
+        if self.linear_part_ is not None:
+            prediction += self.linear_part_.predict(encoded)
+        return prediction
 
     def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
         """Attribute the prediction of every row to the input columns.
@@ -444,7 +458,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "model_")
         encoded = self.encoder_.transform(Table.from_native(X))
-        return explain_rows(self.model_, self.encoder_, self.scaler_, encoded, baseline)
+        return explain_rows(
+            self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_part_
+        )
 
     def describe_columns(self) -> ColumnReport:
         """What was understood of each column: kind, features, missing values, and notes."""

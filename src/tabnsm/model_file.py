@@ -14,7 +14,7 @@ from tabnsm.container import read_container, write_container
 from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.nn.ensemble import join_members, members_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import EncoderConfig, TableEncoder, TargetScaler
+from tabnsm.preprocessing import EncoderConfig, LinearPart, TableEncoder, TargetScaler
 from tabnsm.presets import plain_value, resolve_options
 from tabnsm.training.history import History
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
     from tabnsm.preprocessing import TextEncoder
 
-FORMAT_VERSION = 2
-"""1 holds one network."""
+FORMAT_VERSION = 3
+"""1 holds one network; 1 and 2 know no linear part."""
 EARLIER_OPTIONS: dict[str, Any] = {
     "repeated_strings": "text",
     "n_pieces": 0,
@@ -31,6 +31,7 @@ EARLIER_OPTIONS: dict[str, Any] = {
     "n_text_features": 0,
     "token_parts": 0,
     "bend_tails": False,
+    "linear_part": False,
     "weight_averaging": 0.0,
     "n_ensemble": 1,
 }
@@ -44,6 +45,9 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     n_members = len(members_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
+    linear = estimator.linear_part_
+    if linear is not None:
+        tensors |= {"linear.slope": linear.slope, "linear.code_value": linear.code_value}
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
@@ -53,6 +57,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
         "options": estimator.options_.to_dict(),
         "encoder": encoder_meta,
         "scaler": estimator.scaler_.to_state(),
+        "linear_scaler": None if linear is None else linear.scaler.to_state(),
         "n_members": n_members,
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
@@ -118,6 +123,13 @@ def _restore(
     model.load_state_dict(_part(tensors, "model."))
     estimator.model_ = model.eval()
     estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
+    estimator.linear_part_ = None
+    if meta.get("linear_scaler") is not None:
+        estimator.linear_part_ = LinearPart(
+            **_part(tensors, "linear."),
+            category_sizes=tuple(estimator.encoder_.category_sizes),
+            scaler=TargetScaler.from_state(meta["linear_scaler"]),
+        )
     histories = [meta["history"], *meta.get("further_histories", ())]
     estimator.histories_ = tuple(History.from_dict(history) for history in histories)
     # Models of earlier versions have one network and say how it validated in its history.

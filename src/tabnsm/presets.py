@@ -35,6 +35,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "normalize_grid": False,
         "temperature": 1.0,
         "bend_tails": False,
+        "linear_part": False,
         "draw": "multinomial",
         "weight_averaging": 0.0,
         "n_ensemble": 1,

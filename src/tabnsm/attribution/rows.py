@@ -17,7 +17,7 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.training.loop import tile_rows
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable, TableEncoder, TargetScaler
+    from tabnsm.preprocessing import EncodedTable, LinearPart, TableEncoder, TargetScaler
 
 Baseline = Literal["zero", "average"]
 BASELINES = ("zero", "average")
@@ -29,6 +29,7 @@ def explain_rows(
     scaler: TargetScaler,
     table: EncodedTable,
     baseline: Baseline = "zero",
+    linear: LinearPart | None = None,
 ) -> Explanation:
     """Attribute the prediction of every row to features and columns, tile by tile.
 
@@ -46,6 +47,9 @@ def explain_rows(
     table : EncodedTable
     baseline : {"zero", "average"}
         What a token is compared with; see `token_attributions`.
+    linear : LinearPart or None
+        The straight fit whose rest the networks predict; what a feature adds to it is added to
+        its attribution.
 
     Returns
     -------
@@ -63,6 +67,9 @@ def explain_rows(
         width = n_blocks(n_features, config.selection_block_size)
         blocks = np.empty((n_rows, width), dtype=np.float32)
 
+    if linear is not None:
+        whole = linear.scaler
+        share_of_target = (scaler.scale / whole.scale) * (whole.pre_scale / scaler.pre_scale)
     device = next(model.parameters()).device
     size = tile_rows(n_features)
     was_training = model.training
@@ -76,6 +83,9 @@ def explain_rows(
             explained = [token_attributions(member, x, baseline) for member in members]
             prediction, attributed = (_mean(parts) for parts in zip(*explained, strict=True))
             standard[start:stop] = prediction[: stop - start].cpu().numpy()
+            if linear is not None:
+                # In standard deviations of the target, of which those of the rest are a part.
+                attributed = attributed * share_of_target + linear.contributions(x.cpu()).to(x)
             features[start:stop] = attributed[: stop - start].cpu().numpy()
             if blocks is not None:
                 share = _mean([selected_shares(member, x) for member in members])
@@ -83,9 +93,12 @@ def explain_rows(
     finally:
         model.train(was_training)
 
+    predictions = scaler.inverse(standard)
+    if linear is not None:
+        predictions += linear.predict(table)
     columns, column_of_feature = input_columns(encoder)
     return Explanation(
-        predictions=scaler.inverse(standard),
+        predictions=predictions,
         contributions=sum_by_column(features, column_of_feature, len(columns)),
         feature_contributions=features,
         columns=columns,

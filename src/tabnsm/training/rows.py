@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from tabnsm.errors import InvalidDataError, TabNSMWarning
-from tabnsm.preprocessing import Table, check_target
-from tabnsm.training.loop import TrainingData
+from tabnsm.preprocessing import LinearPart, Table, check_target
+from tabnsm.training.loop import TrainingData, weighted_rmse
 
 if TYPE_CHECKING:
     from tabnsm.preprocessing import EncodedTable
+
+LARGEST_REST = 0.1
+"""RMSE of a straight fit on validation rows, over that of their mean, which makes it worth taking
+off; 0.1 is an R2 of 0.99."""
+FEWEST_ROWS = 20
+"""Validation rows below which a small rest may be luck."""
 
 
 def usable_rows(
@@ -89,3 +97,23 @@ def split_rows(
         target[validation],
         None if weight is None else weight[validation],
     )
+
+
+def without_linear_part(
+    data: TrainingData, category_sizes: Sequence[int]
+) -> tuple[TrainingData, LinearPart | None]:
+    """What a straight fit leaves of the targets, and that fit; or the rows as they are.
+
+    It is taken off where it all but explains the validation rows, and there are enough of them to
+    tell.
+    """
+    target, weight = data.validation_target, data.validation_weight
+    if len(target) < FEWEST_ROWS:
+        return data, None
+    linear = LinearPart.fit(data.train, data.train_target, data.train_weight, category_sizes)
+    straight = linear.predict(data.validation)
+    mean = np.full_like(target, np.average(target, weights=weight))
+    if weighted_rmse(target, straight, weight) > LARGEST_REST * weighted_rmse(target, mean, weight):
+        return data, None
+    rest = data.train_target - linear.predict(data.train)
+    return replace(data, train_target=rest, validation_target=target - straight), linear

@@ -22,7 +22,7 @@ from tabnsm.presets import Options
 from tabnsm.training.history import History
 from tabnsm.training.loop import Trainer, TrainingData, TrainingDivergedError
 from tabnsm.training.objective import Objective
-from tabnsm.training.rows import split_rows, usable_rows, validation_rows
+from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
 from tabnsm.training.split import row_labels, validation_mask
 from tabnsm.tuning.report import Report
 
@@ -87,6 +87,8 @@ class TuningRows:
     def score(self, options: Options, report: Report) -> float:
         """Train with these options; the best validation RMSE."""
         encoder, data = self.prepare(options.encoder)
+        if options.objective.linear_part:
+            data, _ = without_linear_part(data, encoder.category_sizes)
         scaler = TargetScaler.fit(
             data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
         )

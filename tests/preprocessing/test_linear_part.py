@@ -1,0 +1,107 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+
+from tabnsm import TabNSMRegressor
+from tabnsm.preprocessing import EncodedTable, LinearPart, Table, TableEncoder
+from tabnsm.preprocessing.config import EncoderConfig
+from tabnsm.preprocessing.encoded import TextFeatures
+
+OPTIONS = {"max_epochs": 8, "d_token": 8, "n_ensemble": 1, "random_state": 0}
+
+
+def mixed_rows(n_rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    town = rng.choice(["Bern", "Chur", "Genf"], n_rows)
+    numbers = rng.normal(size=(n_rows, 3))
+    table = pd.DataFrame(numbers, columns=list("abc")).assign(town=town)
+    worth = pd.Series(town).map({"Bern": 10.0, "Chur": -7.0, "Genf": 2.0}).to_numpy()
+    return table, 5 + 3 * numbers[:, 0] - numbers[:, 1] + worth
+
+
+def test_it_is_least_squares_over_numbers_codes_and_text():
+    rng = np.random.default_rng(0)
+    numbers, codes = rng.normal(size=(300, 2)), rng.integers(0, 4, 300)
+    values, index = rng.normal(size=(20, 3)), rng.integers(0, 20, 300)
+    dense = torch.tensor(np.column_stack([numbers[:, 0], codes, numbers[:, 1]]).astype(np.float32))
+    text = TextFeatures(torch.tensor(values, dtype=torch.float32), torch.tensor(index))
+    table = EncodedTable(dense, (text,))
+    target = rng.normal(size=300) + numbers[:, 0] + codes
+    weight = rng.uniform(0.1, 3, 300)
+    linear = LinearPart.fit(table, target, weight, [0, 4, 0, 0, 0, 0])
+    matrix = np.column_stack([numbers, np.eye(4)[codes], values[index]])
+    expected = LinearRegression().fit(matrix, target, weight).predict(matrix)
+    np.testing.assert_allclose(linear.predict(table), expected, atol=1e-3)
+    # Features add up to the whole, and rows do not depend on each other.
+    standard = linear.contributions(table.gather(torch.arange(300))).sum(dim=1).numpy()
+    np.testing.assert_array_equal(linear.scaler.inverse(standard), linear.predict(table))
+    alone = linear.predict(table.take(torch.tensor([7])))
+    assert alone[0] == linear.predict(table)[7]
+
+
+def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
+    x = np.linspace(-1, 1, 100)
+    codes = np.where(x > 0, 1.0, 2.0)
+    dense = torch.tensor(np.column_stack([x, x, np.zeros(100), codes]).astype(np.float32))
+    linear = LinearPart.fit(EncodedTable(dense), 4 * x, None, [0, 0, 0, 3])
+    np.testing.assert_allclose(linear.predict(EncodedTable(dense)), 4 * x, atol=1e-4)
+    strange = dense[:1].clone()
+    strange[0, 3] = 0.0
+    assert np.isfinite(linear.predict(EncodedTable(strange))).all()
+
+
+def test_a_straight_target_is_all_but_exact(tmp_path):
+    X, y = mixed_rows(400)
+    new, truth = mixed_rows(200, seed=1)
+    model = TabNSMRegressor(**OPTIONS).fit(X, y)
+    assert model.linear_part_ is not None
+    prediction = model.predict(new)
+    assert np.abs(prediction - truth).max() < 0.05
+    plain = TabNSMRegressor(**OPTIONS, linear_part=False).fit(X, y)
+    assert plain.linear_part_ is None
+    assert np.abs(plain.predict(new) - truth).max() > 0.5
+    assert model.validation_rmse_ < 0.05 < plain.validation_rmse_
+
+    model.save(tmp_path / "model.safetensors")
+    restored = TabNSMRegressor.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(restored.predict(new), prediction)
+    np.testing.assert_array_equal(restored.predict(new.iloc[5:6]), prediction[5:6])
+
+
+@pytest.mark.parametrize("baseline", ["zero", "average"])
+def test_explanations_hold_the_straight_part(baseline):
+    X, y = mixed_rows(400)
+    model = TabNSMRegressor(**OPTIONS).fit(X, y)
+    explanation = model.explain(X, baseline=baseline)
+    np.testing.assert_array_equal(explanation.predictions, model.predict(X))
+    share = np.abs(explanation.contributions).mean(axis=0)
+    assert np.argsort(-share).tolist() == [3, 0, 1, 2]  # town, a, b, c
+    slope = np.polyfit(X["a"], explanation.contributions[:, 0], 1)[0]
+    assert slope == pytest.approx(3 / y.std(), rel=0.05)
+
+
+def test_bent_targets_and_small_tables_are_left_alone():
+    X, y = mixed_rows(400)
+    assert TabNSMRegressor(**OPTIONS).fit(X, np.exp(y / 3)).linear_part_ is None
+    assert TabNSMRegressor(**OPTIONS).fit(X[:60], y[:60]).linear_part_ is None  # 6 to validate on
+    assert TabNSMRegressor(**OPTIONS, preset="paper").fit(X, y).linear_part_ is None
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e250])
+def test_targets_of_any_size(scale):
+    X, y = mixed_rows(400)
+    model = TabNSMRegressor(**OPTIONS).fit(X, y * scale)
+    assert model.linear_part_ is not None
+    assert np.abs(model.predict(X) / scale - y).max() < 0.05
+
+
+def test_encoded_rows_of_an_encoder_fit(tmp_path):
+    X, y = mixed_rows(100)
+    encoder = TableEncoder(EncoderConfig())
+    encoded = encoder.fit_transform(Table.from_native(X))
+    linear = LinearPart.fit(encoded, y, None, encoder.category_sizes)
+    np.testing.assert_allclose(linear.predict(encoded), y, atol=1e-2)
+    missing = X.assign(town=None, a=np.nan)
+    assert np.isfinite(linear.predict(encoder.transform(Table.from_native(missing)))).all()
