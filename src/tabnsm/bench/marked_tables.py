@@ -12,6 +12,7 @@ from tabnsm.bench.main_runs import Result
 from tabnsm.bench.naming import display_name
 from tabnsm.bench.paired import paired_table
 from tabnsm.bench.scores import collect_scores
+from tabnsm.bench.standing import standing_table
 from tabnsm.bench.statistics import analyse, analyse_paper
 from tabnsm.bench.studies import STUDIES
 from tabnsm.bench.studies_found import study_table
@@ -52,7 +53,7 @@ _FROM_PAPER: dict[str, Callable[[], TextTable]] = {
     "statistics": lambda: statistics_table(analyse_paper(), {}),
 }
 # "results-mae" is "results" by the mean absolute error, and so on; studies follow their own.
-TABLES = (*_FROM_RESULTS, *(f"{name}-mae" for name in _FROM_RESULTS))
+TABLES = (*_FROM_RESULTS, *(f"{name}-mae" for name in _FROM_RESULTS), "standing")
 
 
 def make_table(name: str, results: Sequence[Result], encoding: str = "paper") -> TextTable:
@@ -61,8 +62,9 @@ def make_table(name: str, results: Sequence[Result], encoding: str = "paper") ->
     Parameters
     ----------
     name : str
-        "results", "families", "statistics", "splits", each also with "-mae" behind it, or
-        "study-" and the name of a study, with "@preset" behind it if that is not the default.
+        "results", "families", "statistics", "splits", each also with "-mae" behind it,
+        "standing", or "study-" and the name of a study, with "@preset" behind it if that is not
+        the default.
     results : sequence of dict
         As from ``tabnsm.bench.store.load_results``.
     encoding : {"paper", "default"}
@@ -80,6 +82,8 @@ def make_table(name: str, results: Sequence[Result], encoding: str = "paper") ->
     study, _, preset = name.removeprefix(STUDY).partition("@")
     if name.startswith(STUDY) and study in STUDIES:
         return _study_table(study, results, preset or "default", encoding)
+    if name == "standing":
+        return standing_table(results)
     if name in TABLES:
         kind = name.removesuffix("-mae")
         return _FROM_RESULTS[kind](results, "rmse" if kind == name else "mae", encoding)

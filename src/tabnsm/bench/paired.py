@@ -37,35 +37,13 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
     InvalidDataError
         If TabNSM's default preset has not been run.
     """
-    groups, _ = group_runs(results, metric, "default", common_splits=False)
-    scores: dict[str, dict[str, Scores]] = defaultdict(dict)
-    notes: dict[tuple[str, str], list[str]] = {}
-    for (method, dataset), runs in groups.items():
-        by_split: dict[int, list[float]] = defaultdict(list)
-        for spec, result in runs:
-            by_split[spec.split].append(float(result["metrics"]["test"][metric]))
-        scores[dataset][method] = {split: float(np.mean(v)) for split, v in by_split.items()}
-        notes[method, dataset] = [note for run in runs for note in run_notes(*run)]
+    compared, notes = compare(results, metric)
     footnotes = Footnotes()
     rows = []
-    for dataset in sorted(scores):
-        ours = scores[dataset].get(OURS)
-        if ours is None or len(scores[dataset]) < 2:
-            continue
-        compared = {
-            method: shared
-            for method, theirs in scores[dataset].items()
-            if (shared := {split: theirs[split] for split in sorted(theirs) if split in ours})
-        }
-        by_change = sorted(compared, key=lambda method: _changes(compared[method], ours).mean())
-        for method in by_change:
+    for dataset, scores in compared.items():
+        for method in scores:
             marks = footnotes.marks(tuple(dict.fromkeys(notes[method, dataset])))
-            rows.append([Cell(dataset), *_row(method, compared[method], ours, marks)])
-    if not rows:
-        raise InvalidDataError(
-            f"A comparison needs runs of {OURS} and of another method, with --encoding default, "
-            "on the same split, got none. Make some with: tabnsm bench run --encoding default"
-        )
+            rows.append([Cell(dataset), *_row(method, scores[method], scores[OURS], marks)])
     headings = ["dataset", "method", "splits", f"test {metric.upper()}", "TabNSM on these"]
     return TextTable(
         [*headings, "change against TabNSM %", "TabNSM better on"],
@@ -80,30 +58,83 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
     )
 
 
-def _changes(theirs: Scores, ours: Scores) -> np.ndarray:
+def compare(
+    results: Sequence[Result], metric: str
+) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]]]:
+    """Scores of each method on the splits that TabNSM was run on, too.
+
+    Parameters
+    ----------
+    results, metric
+        As for `paired_table`.
+
+    Returns
+    -------
+    scores : dict
+        By dataset and then by method, the one with the lowest change against TabNSM first.
+    notes : dict
+        Of each method and dataset.
+
+    Raises
+    ------
+    InvalidDataError
+        If there is nothing to compare.
+    """
+    groups, _ = group_runs(results, metric, "default", common_splits=False)
+    scores: dict[str, dict[str, Scores]] = defaultdict(dict)
+    notes: dict[tuple[str, str], list[str]] = {}
+    for (method, dataset), runs in groups.items():
+        by_split: dict[int, list[float]] = defaultdict(list)
+        for spec, result in runs:
+            by_split[spec.split].append(float(result["metrics"]["test"][metric]))
+        scores[dataset][method] = {split: float(np.mean(v)) for split, v in by_split.items()}
+        notes[method, dataset] = [note for run in runs for note in run_notes(*run)]
+    compared: dict[str, dict[str, Scores]] = {}
+    for dataset in sorted(scores):
+        ours = scores[dataset].get(OURS)
+        if ours is None or len(scores[dataset]) < 2:
+            continue
+        shared = {
+            method: {split: theirs[split] for split in sorted(theirs) if split in ours}
+            for method, theirs in scores[dataset].items()
+        }
+        methods = [method for method in shared if shared[method]]
+        methods.sort(key=lambda method: float(changes(shared[method], ours).mean()))
+        compared[dataset] = {method: shared[method] for method in methods}
+    if not compared:
+        raise InvalidDataError(
+            f"A comparison needs runs of {OURS} and of another method, with --encoding default, "
+            "on the same split, got none. Make some with: tabnsm bench run --encoding default"
+        )
+    return compared, notes
+
+
+def changes(theirs: Scores, ours: Scores) -> np.ndarray:
+    """How much higher a score is than TabNSM's, in %, split by split."""
     return np.array([100 * (theirs[split] / ours[split] - 1) for split in theirs])
 
 
 def _row(method: str, theirs: Scores, ours: Scores, marks: tuple[int, ...]) -> list[Cell]:
     reference = [ours[split] for split in theirs]
     is_ours = method == OURS
-    changes = _changes(theirs, ours)
+    higher = changes(theirs, ours)
     n_better = sum(ours[split] < score for split, score in theirs.items())
     return [
         Cell(display_name(method), "best" if is_ours else "", marks),
         Cell(str(len(theirs))),
-        Cell(_spread(list(theirs.values()))),
-        Cell("" if is_ours else _spread(reference)),
-        Cell("" if is_ours else _signed(changes)),
+        Cell(spread_text(list(theirs.values()))),
+        Cell("" if is_ours else spread_text(reference)),
+        Cell("" if is_ours else _signed(higher)),
         Cell("" if is_ours else f"{n_better} of {len(theirs)}"),
     ]
 
 
-def _spread(values: Sequence[float]) -> str:
+def spread_text(values: Sequence[float]) -> str:
+    """Mean ± standard deviation."""
     std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
     return score_text(float(np.mean(values)), std)
 
 
-def _signed(changes: np.ndarray) -> str:
-    spread = f" ± {changes.std(ddof=1):.1f}" if len(changes) > 1 else ""
-    return f"{changes.mean():+.1f}{spread}"
+def _signed(higher: np.ndarray) -> str:
+    spread = f" ± {higher.std(ddof=1):.1f}" if len(higher) > 1 else ""
+    return f"{higher.mean():+.1f}{spread}"
