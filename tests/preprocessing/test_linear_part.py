@@ -5,6 +5,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from tabnsm import TabNSMRegressor
+from tabnsm.cli import main
 from tabnsm.preprocessing import EncodedTable, LinearPart, Table, TableEncoder
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import TextFeatures
@@ -52,7 +53,7 @@ def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
     assert np.isfinite(linear.predict(EncodedTable(strange))).all()
 
 
-def test_a_straight_target_is_all_but_exact(tmp_path):
+def test_a_straight_target_is_all_but_exact(tmp_path, capsys):
     X, y = mixed_rows(400)
     new, truth = mixed_rows(200, seed=1)
     model = TabNSMRegressor(**OPTIONS).fit(X, y)
@@ -68,6 +69,8 @@ def test_a_straight_target_is_all_but_exact(tmp_path):
     restored = TabNSMRegressor.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(restored.predict(new), prediction)
     np.testing.assert_array_equal(restored.predict(new.iloc[5:6]), prediction[5:6])
+    assert main(["info", str(tmp_path / "model.safetensors")]) == 0
+    assert "linear part: a straight fit" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("baseline", ["zero", "average"])
@@ -97,7 +100,7 @@ def test_targets_of_any_size(scale):
     assert np.abs(model.predict(X) / scale - y).max() < 0.05
 
 
-def test_encoded_rows_of_an_encoder_fit(tmp_path):
+def test_rows_of_an_encoder_with_missing_values():
     X, y = mixed_rows(100)
     encoder = TableEncoder(EncoderConfig())
     encoded = encoder.fit_transform(Table.from_native(X))

@@ -50,6 +50,7 @@ def info(
         "format_version": meta["format_version"],
         "n_parameters": sum(tensor.numel() for tensor in weights.values()),
         "options": meta["options"],
+        "has_linear_part": meta.get("linear_scaler") is not None,
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
         "validation_rmse": meta.get(
@@ -79,6 +80,8 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     for part, options in facts["options"].items():
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         console.print(f"{part}: {shown}", markup=False)
+    if facts["has_linear_part"]:
+        console.print("linear part: a straight fit, of which networks predict the rest")
     for state in (facts["history"], *facts["further_histories"]):
         history = History.from_dict(state)
         console.print(
