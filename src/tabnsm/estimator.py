@@ -93,8 +93,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether a target of which one row in a thousand carries over half the squared deviation
         is learned and validated on a scale that bends in its tails: True; paper: False.
     linear_part : bool or None, default None
-        Whether the network learns what a straight fit leaves of the target, where that explains
-        99 % of the squared deviation of the validation rows: True; paper: False.
+        Whether networks learn what a straight fit leaves of the target: True; paper: False. It is
+        made before training, outside `time_limit`, and used where it explains 99 % of the squared
+        deviation of the validation rows, of which there must be 20.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0

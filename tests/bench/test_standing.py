@@ -33,8 +33,8 @@ def test_a_row_per_dataset_and_average_ranks() -> None:
          "+5.0"],
     ]  # fmt: skip
     assert [found.rows[k][3].emphasis for k in (0, 1)] == ["", "best"]
-    assert found.notes[0].endswith("2 datasets: TabNSM (default) 1.50, Ridge 2.00.")
-    assert found.notes[1].endswith("ranked there: MLP.")
+    said = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
+    assert found.notes[1].endswith(said)
     assert make_table("standing", results).rows == found.rows
 
 
@@ -49,3 +49,13 @@ def test_heavy_tails_are_compared_by_the_mean_absolute_error() -> None:
 def test_nothing_to_compare() -> None:
     with pytest.raises(InvalidDataError, match="needs runs of tabnsm-default"):
         standing_table([run("ridge", "cpu_small", 1.0)])
+    presets = [run(f"tabnsm-{preset}", "cpu_small", 1.0) for preset in ("default", "fast")]
+    with pytest.raises(InvalidDataError, match="got none of a baseline"):
+        standing_table(presets)
+
+
+def test_footnotes_of_the_best_other_method() -> None:
+    spec = RunSpec("mlp", "cpu_small", encoding="default", max_epochs=20)
+    found = standing_table([run("tabnsm-default", "cpu_small", 2.0), done(spec, 3.0)])
+    assert found.rows[0][5].marks == (1,)
+    assert list(found.footnotes) == ["at most 20 epochs"]

@@ -29,7 +29,7 @@ def test_it_is_least_squares_over_numbers_codes_and_text():
     dense = torch.tensor(np.column_stack([numbers[:, 0], codes, numbers[:, 1]]).astype(np.float32))
     text = TextFeatures(torch.tensor(values, dtype=torch.float32), torch.tensor(index))
     table = EncodedTable(dense, (text,))
-    target = rng.normal(size=300) + numbers[:, 0] + codes
+    target = 0.3 * rng.normal(size=300) + numbers[:, 0] + codes
     weight = rng.uniform(0.1, 3, 300)
     linear = LinearPart.fit(table, target, weight, [0, 4, 0, 0, 0, 0])
     matrix = np.column_stack([numbers, np.eye(4)[codes], values[index]])
@@ -42,6 +42,23 @@ def test_it_is_least_squares_over_numbers_codes_and_text():
     assert alone[0] == linear.predict(table)[7]
 
 
+@pytest.mark.parametrize("with_weight", [False, True])
+def test_columns_need_not_be_centred(with_weight):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    x[:, 1] = x[:, 1] > 1  # as an indicator
+    weight = np.exp(x[:, 0]) if with_weight else None
+    target = 5 + 3 * x[:, 0] + 10 * x[:, 1]
+    table = EncodedTable(torch.tensor(x, dtype=torch.float32))
+    linear = LinearPart.fit(table, target, weight, [0, 0])
+    np.testing.assert_allclose(linear.predict(table), target, atol=1e-2)
+
+
+def test_what_is_far_from_straight_is_given_up_soon():
+    x = torch.linspace(-1, 1, 200)[:, None]
+    assert LinearPart.fit(EncodedTable(x), (x[:, 0] ** 2).double().numpy(), None, [0]) is None
+
+
 def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
     x = np.linspace(-1, 1, 100)
     codes = np.where(x > 0, 1.0, 2.0)
@@ -50,7 +67,7 @@ def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
     np.testing.assert_allclose(linear.predict(EncodedTable(dense)), 4 * x, atol=1e-4)
     strange = dense[:1].clone()
     strange[0, 3] = 0.0
-    assert np.isfinite(linear.predict(EncodedTable(strange))).all()
+    assert linear.contributions(strange)[0, 3] == 0.0
 
 
 def test_a_straight_target_is_all_but_exact(tmp_path, capsys):
@@ -85,11 +102,37 @@ def test_explanations_hold_the_straight_part(baseline):
     assert slope == pytest.approx(3 / y.std(), rel=0.05)
 
 
+@pytest.mark.parametrize("with_spike", [False, True])
+def test_explanations_weigh_the_rest_in_units_of_the_target(with_spike):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    y = 15 * (X[:, 0] + X[:, 2]) + np.abs(X[:, 1])  # the rest is 3 % and follows the second column
+    if with_spike:
+        y[0] += 200.0  # bent tails, in which units differ
+    options = OPTIONS | {"max_epochs": 30}
+    model = TabNSMRegressor(**options).fit(X, y, X_val=X[500:], y_val=y[500:])
+    assert (model.linear_part_ is not None, model.scaler_.tails is not None) == (True, with_spike)
+    share = np.abs(model.explain(X, baseline="average").contributions).mean(axis=0)
+    expected = np.array([15, 1]) * np.abs(X[:, :2]).mean(axis=0)
+    np.testing.assert_allclose(share[1] / share[0], expected[1] / expected[0], rtol=0.5)
+
+
 def test_bent_targets_and_small_tables_are_left_alone():
     X, y = mixed_rows(400)
     assert TabNSMRegressor(**OPTIONS).fit(X, np.exp(y / 3)).linear_part_ is None
     assert TabNSMRegressor(**OPTIONS).fit(X[:60], y[:60]).linear_part_ is None  # 6 to validate on
     assert TabNSMRegressor(**OPTIONS, preset="paper").fit(X, y).linear_part_ is None
+
+
+def test_noise_beyond_any_scale_is_left_alone():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(400, 3)), rng.uniform(-1, 1, 400)
+    for y, weight in [
+        (1e307 * noise, None),
+        (noise, np.full(400, 1e308)),
+        (1e200 * noise, np.full(400, 1e150)),
+    ]:
+        assert TabNSMRegressor(**OPTIONS).fit(X, y, weight).linear_part_ is None
 
 
 @pytest.mark.parametrize("scale", [1e-250, 1e250])

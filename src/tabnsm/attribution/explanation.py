@@ -26,7 +26,7 @@ class Explanation:
         In the target's units.
     contributions : ndarray of float32, shape (n_rows, n_columns)
         Signed attribution of each column, in standard deviations of the training target (with
-        bent tails, if it has heavy ones); the sum over its features.
+        bent tails, if it has heavy ones and no linear part); the sum over its features.
     feature_contributions : ndarray of float32, shape (n_rows, n_features)
         The same for each encoded feature.
     columns : tuple of str

@@ -70,6 +70,8 @@ def explain_rows(
     if linear is not None:
         whole = linear.scaler
         share_of_target = (scaler.scale / whole.scale) * (whole.pre_scale / scaler.pre_scale)
+        if scaler.tails is not None:
+            share_of_target *= scaler.tails.unit  # the slope of the bent scale at the median
     device = next(model.parameters()).device
     size = tile_rows(n_features)
     was_training = model.training

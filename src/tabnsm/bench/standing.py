@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tabnsm.bench.main_runs import Result
 from tabnsm.bench.naming import display_name
 from tabnsm.bench.paired import OURS, Scores, changes, compare, spread_text
-from tabnsm.bench.table_text import Cell, TextTable
+from tabnsm.bench.table_text import Cell, Footnotes, TextTable
+from tabnsm.errors import InvalidDataError
 
 BY_MAE = ("ct_real_estate_partial", "us_chronic_disease_partial")
-"""Datasets of which a few rows make the RMSE."""
+"""Datasets whose RMSE a few rows make alone: targets with heavy tails."""
 
 
 def standing_table(results: Sequence[Result]) -> TextTable:
@@ -31,14 +32,17 @@ def standing_table(results: Sequence[Result]) -> TextTable:
     -------
     TextTable
         Average ranks of the methods that were run on all datasets are in its notes.
+
+    Raises
+    ------
+    InvalidDataError
+        If there is no baseline to compare with.
     """
-    compared = _without_other_presets(results)
-    ranks: dict[str, list[int]] = defaultdict(list)
+    compared, notes = _without_other_presets(results)
+    footnotes = Footnotes()
     rows = []
     for dataset, scores in sorted(compared.items()):
         methods = list(scores)
-        for place, method in enumerate(methods, start=1):
-            ranks[method].append(place)
         best = next(method for method in methods if method != OURS)
         rank = methods.index(OURS) + 1
         change = float(changes(scores[best], scores[OURS]).mean())
@@ -49,27 +53,50 @@ def standing_table(results: Sequence[Result]) -> TextTable:
                 Cell(str(len(scores[OURS]))),
                 Cell(spread_text(list(scores[OURS].values())), "best" if rank == 1 else ""),
                 Cell(f"{rank} of {len(methods)}"),
-                Cell(display_name(best) + _if_fewer(scores[best], scores[OURS])),
+                Cell(
+                    display_name(best) + _if_fewer(scores[best], scores[OURS]),
+                    marks=footnotes.marks(tuple(dict.fromkeys(notes[best, dataset]))),
+                ),
                 Cell(spread_text(list(scores[best].values())), "" if rank == 1 else "best"),
                 Cell(f"{change:+.1f}"),
             ]
         )
-    everywhere = {m: float(np.mean(r)) for m, r in ranks.items() if len(r) == len(compared)}
-    others = [m for m, r in ranks.items() if len(r) < len(compared)]
-    said = ", ".join(
-        f"{display_name(method)} {rank:.2f}"
-        for method, rank in sorted(everywhere.items(), key=lambda item: item[1])
-    )
-    notes = [f"Average rank over these {len(compared)} datasets: {said}."]
-    if others:
-        names = ", ".join(sorted(display_name(method) for method in others))
-        notes.append(f"Run on some of them only, and ranked there: {names}.")
     headings = ["dataset", "score", "splits", "TabNSM", "rank", "best other method", "its score"]
-    return TextTable([*headings, "change against TabNSM %"], rows, n_names=2, notes=notes)
+    return TextTable(
+        [*headings, "change against TabNSM %"],
+        rows,
+        n_names=2,
+        notes=[
+            "Mean ± standard deviation over splits; a positive change is worse than TabNSM, over "
+            "the splits that both have.",
+            _average_ranks(compared),
+        ],
+        footnotes=footnotes.notes,
+    )
 
 
-def _without_other_presets(results: Sequence[Result]) -> dict[str, dict[str, Scores]]:
-    by_rmse, _ = compare(results, "rmse")
+def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
+    """Of the methods that were run on all datasets, among themselves."""
+    everywhere = set.intersection(*(set(scores) for scores in compared.values()))
+    ranks: dict[str, list[int]] = defaultdict(list)
+    for scores in compared.values():
+        for place, method in enumerate((m for m in scores if m in everywhere), start=1):
+            ranks[method].append(place)
+    averages = {method: float(np.mean(places)) for method, places in ranks.items()}
+    said = ", ".join(
+        f"{display_name(method)} {averages[method]:.2f}"
+        for method in sorted(averages, key=lambda method: (averages[method], method))
+    )
+    return (
+        f"Average rank among the {len(averages)} methods that were run on all "
+        f"{len(compared)} datasets: {said}."
+    )
+
+
+def _without_other_presets(
+    results: Sequence[Result],
+) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]]]:
+    by_rmse, notes = compare(results, "rmse")
     by_mae, _ = compare(results, "mae")
     compared = {}
     for dataset in by_rmse:
@@ -77,7 +104,12 @@ def _without_other_presets(results: Sequence[Result]) -> dict[str, dict[str, Sco
         kept = {m: s for m, s in scores.items() if m == OURS or not m.startswith("tabnsm-")}
         if len(kept) > 1:
             compared[dataset] = kept
-    return compared
+    if not compared:
+        raise InvalidDataError(
+            f"Ranks need runs of {OURS} and of a baseline, with --encoding default, on the same "
+            "split, got none of a baseline. Make some with: tabnsm bench run --encoding default"
+        )
+    return compared, notes
 
 
 def _if_fewer(theirs: Scores, ours: Scores) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,9 +13,13 @@ from torch import Tensor
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
 
-# LSQR on columns of equal size: damping holds back what columns that say the same would share.
+# LSQR on columns of about equal size; damping holds back what columns that say the same share.
 _MOST_STEPS = 200
 _DAMPING = 1e-3
+_TOLERANCE = 1e-6  # of float32 products
+# Most targets are far from straight, and that shows soon.
+_FIRST_STEPS = 30
+_LARGEST_FIRST_REST = 0.5
 _TILE_ROWS = 1024
 
 
@@ -32,7 +36,7 @@ class LinearPart:
     category_sizes : tuple of int
         Number of codes of each feature, 0 for a number.
     scaler : TargetScaler
-        From the sum of these to the units of the target.
+        From the sum of these to the units of the target; its mean is what all rows have.
 
     Shape
     -----
@@ -58,7 +62,7 @@ class LinearPart:
         target: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         category_sizes: Sequence[int],
-    ) -> LinearPart:
+    ) -> LinearPart | None:
         """Least squares on the encoded features, without a copy of them.
 
         Parameters
@@ -74,28 +78,36 @@ class LinearPart:
 
         Returns
         -------
-        LinearPart
-            The straight fit.
+        LinearPart or None
+            The straight fit; None where the first steps show that it leaves most of the target.
         """
         from scipy.sparse.linalg import LinearOperator, lsqr
 
         scaler = TargetScaler.fit(target, weight)
         root = np.ones(len(target)) if weight is None else np.sqrt(weight / weight.max())
         matrix = _FeatureMatrix(table, category_sizes)
-        # A column of zeros, and one that is nearly, is left as it is.
-        size = np.sqrt(matrix.transposed_times(np.square(root), squared=True)).clip(min=1.0)
         operator = LinearOperator(
-            (table.n_rows, len(size)),
-            matvec=lambda values: root * matrix.times(values / size),
-            rmatvec=lambda rows: matrix.transposed_times(root * rows) / size,
+            (table.n_rows, len(matrix.size)),
+            matvec=lambda values: root * matrix.times(values / matrix.size),
+            rmatvec=lambda rows: matrix.transposed_times(root * rows) / matrix.size,
             dtype=np.float64,
         )
-        standard = scaler.transform(target).astype(np.float64)
-        solution = lsqr(
-            operator, root * standard, damp=_DAMPING, atol=1e-8, btol=1e-8, iter_lim=_MOST_STEPS
-        )[0]
-        slope, code_value = torch.split(torch.from_numpy(solution / size), matrix.widths)
-        return cls(slope, code_value, tuple(category_sizes), scaler)
+        standard = root * scaler.transform(target)
+        for n_steps, largest_rest in ((_FIRST_STEPS, _LARGEST_FIRST_REST), (_MOST_STEPS, 1.0)):
+            solution, _, _, rest, *_ = lsqr(
+                operator,
+                standard,
+                damp=_DAMPING,
+                atol=_TOLERANCE,
+                btol=_TOLERANCE,
+                iter_lim=n_steps,
+            )
+            if rest > largest_rest * np.linalg.norm(standard):
+                return None
+        values = torch.from_numpy(solution / matrix.size)
+        slope, code_value, intercept = torch.split(values, matrix.widths)
+        mean = scaler.mean + scaler.scale * float(intercept)
+        return cls(slope, code_value, tuple(category_sizes), replace(scaler, mean=mean))
 
     def predict(self, table: EncodedTable) -> NDArray[np.float64]:
         """The straight fit of every row; it does not depend on the other rows.
@@ -147,39 +159,53 @@ def _codes(column: Tensor, size: int) -> Tensor:
 
 
 class _FeatureMatrix:
-    """The encoded features and a 0/1 column per code as one matrix, of which products are made."""
+    """Encoded features, a 0/1 column per code, and a column of ones: products with that matrix.
+
+    `size` has about the length of each column, and at least 1.
+    """
 
     def __init__(self, table: EncodedTable, category_sizes: Sequence[int]) -> None:
         self.table = table
-        self.categories = _categories(category_sizes)
-        self.widths = [table.n_features, sum(category_sizes)]
+        n_codes = sum(category_sizes)
+        self.widths = [table.n_features, n_codes, 1]
         texts = [text.values.shape[1] for text in table.texts]
-        self.parts = [table.dense.shape[1], *texts, self.widths[1]]
+        self.parts = [table.dense.shape[1], *texts, n_codes, 1]
+        self.codes = [
+            (feature, _codes(table.dense[:, feature], size) + offset)
+            for feature, offset, size in _categories(category_sizes)
+        ]
+        sizes = [torch.linalg.vector_norm(table.dense, dim=0)]
+        for text in table.texts:
+            repeated = (table.n_rows / len(text.values)) ** 0.5
+            sizes.append(torch.linalg.vector_norm(text.values, dim=0) * repeated)
+        counts = torch.zeros(n_codes)
+        for _, places in self.codes:
+            counts.index_add_(0, places, torch.ones(table.n_rows))
+        sizes += [counts.sqrt(), torch.tensor([table.n_rows**0.5])]
+        self.size = _as_float64(torch.cat(sizes)).clip(min=1.0)
 
     def times(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        dense, *texts, codes = torch.split(torch.from_numpy(values).float(), self.parts)
-        rows = self.table.dense @ dense  # codes meet a slope of 0
+        parts = torch.split(torch.from_numpy(values).float(), self.parts)
+        dense, *texts, codes, constant = parts
+        rows = self.table.dense @ dense + constant  # codes meet a slope of 0
         for text, part in zip(self.table.texts, texts, strict=True):
             rows += (text.values @ part)[text.index]
-        for feature, offset, size in self.categories:
-            rows += codes[_codes(self.table.dense[:, feature], size) + offset]
+        for _, places in self.codes:
+            rows += codes[places]
         return _as_float64(rows)
 
-    def transposed_times(
-        self, rows: NDArray[np.float64], *, squared: bool = False
-    ) -> NDArray[np.float64]:
-        """Products of the columns, or of their squares, with a number per row."""
+    def transposed_times(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         by_row = torch.from_numpy(rows).float()
-        dense = by_row @ (self.table.dense.square() if squared else self.table.dense)
+        dense = by_row @ self.table.dense
         codes = by_row.new_zeros(self.widths[1])
-        for feature, offset, size in self.categories:
-            codes.index_add_(0, _codes(self.table.dense[:, feature], size) + offset, by_row)
+        for feature, places in self.codes:
+            codes.index_add_(0, places, by_row)
             dense[feature] = 0.0
         parts = [dense]
         for text in self.table.texts:
             by_text = by_row.new_zeros(len(text.values)).index_add(0, text.index, by_row)
-            parts.append(by_text @ (text.values.square() if squared else text.values))
-        return _as_float64(torch.cat([*parts, codes]))
+            parts.append(by_text @ text.values)
+        return _as_float64(torch.cat([*parts, codes, by_row.sum().unsqueeze(0)]))
 
 
 def _as_float64(values: Tensor) -> NDArray[np.float64]:

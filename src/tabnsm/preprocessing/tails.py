@@ -70,9 +70,8 @@ class Tails:
         """
         if len(y) < MIN_ROWS:
             return None
-        squares = np.square(y - np.average(y, weights=sample_weight))
-        if sample_weight is not None:
-            squares *= sample_weight / sample_weight.max()
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight / sample_weight.max()
+        squares = weight * np.square(y - np.average(y, weights=weight))
         n_rare = -(-len(y) // round(1 / RARE_SHARE))
         rare = np.partition(squares, len(y) - n_rare)[len(y) - n_rare :]
         if rare.sum() <= HEAVY_SHARE * squares.sum():

@@ -85,7 +85,7 @@ class ObjectiveConfig:
     # next to nothing, and so is what is learned of them.
     bend_tails: bool = True
     # NOTE[DIFF]: the paper's network learns the whole target. Where that is a sum of columns, or a
-    # category's value, all but exactly, networks stay far behind ridge regression.
+    # category's value, all but exactly, networks can stay far behind ridge regression.
     linear_part: bool = True
 
     def __post_init__(self) -> None:

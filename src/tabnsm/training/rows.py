@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tabnsm.errors import InvalidDataError, TabNSMWarning
-from tabnsm.preprocessing import LinearPart, Table, check_target
+from tabnsm.preprocessing import LinearPart, Table, TargetScaler, check_target
 from tabnsm.training.loop import TrainingData, weighted_rmse
 
 if TYPE_CHECKING:
@@ -111,9 +111,12 @@ def without_linear_part(
     if len(target) < FEWEST_ROWS:
         return data, None
     linear = LinearPart.fit(data.train, data.train_target, data.train_weight, category_sizes)
+    if linear is None:
+        return data, None
     straight = linear.predict(data.validation)
-    mean = np.full_like(target, np.average(target, weights=weight))
-    if weighted_rmse(target, straight, weight) > LARGEST_REST * weighted_rmse(target, mean, weight):
+    mean = TargetScaler.fit(target, weight).inverse(np.zeros(len(target)))
+    largest = LARGEST_REST * weighted_rmse(target, mean, weight)
+    if not weighted_rmse(target, straight, weight) <= largest:
         return data, None
     rest = data.train_target - linear.predict(data.train)
     return replace(data, train_target=rest, validation_target=target - straight), linear

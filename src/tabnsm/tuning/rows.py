@@ -60,6 +60,7 @@ class TuningRows:
         # Every trial goes on from here, as a fit would.
         self.generator_state = generator.get_state()
         self.encoded: dict[str, tuple[TableEncoder, TrainingData]] = {}
+        self.rests: dict[str, TrainingData] = {}
 
     def prepare(self, config: EncoderConfig) -> tuple[TableEncoder, TrainingData]:
         """Encoder and encoded rows; made at the first call with these options."""
@@ -79,6 +80,14 @@ class TuningRows:
             self.encoded[key] = (encoder, data)
         return self.encoded[key]
 
+    def rest(self, config: EncoderConfig) -> TrainingData:
+        """Encoded rows without the linear part of the target, if it has one."""
+        key = json.dumps(config.to_dict(), sort_keys=True)
+        if key not in self.rests:
+            encoder, data = self.prepare(config)
+            self.rests[key], _ = without_linear_part(data, encoder.category_sizes)
+        return self.rests[key]
+
     def fingerprint(self, options: Options) -> str:
         """Hash of the rows and of the options that the search starts from."""
         encoder, data = self.prepare(options.encoder)
@@ -88,7 +97,7 @@ class TuningRows:
         """Train with these options; the best validation RMSE."""
         encoder, data = self.prepare(options.encoder)
         if options.objective.linear_part:
-            data, _ = without_linear_part(data, encoder.category_sizes)
+            data = self.rest(options.encoder)
         scaler = TargetScaler.fit(
             data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
         )
