@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.preprocessing import LinearPart
 from tabnsm.training.loop import Trainer
 from tabnsm.tuning import Choice, Integer, Real, tune
 from tests.fakes import FakeTextEncoder
@@ -49,6 +50,27 @@ def test_the_best_options_reproduce_the_best_score(
     model = TabNSMRegressor(**options, random_state=5).fit(X, y, **arguments)
     assert model.history_.best.validation_rmse == result.best_score
     assert result.best_score == min(t.score for t in result.trials if t.score is not None)
+
+
+def test_a_straight_target_is_tuned_on_what_a_straight_fit_leaves(
+    data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = data
+    y = (3 * X["a"] - X["b"] + 2 * (X["city"] == "x")).to_numpy()
+    fits: list[int] = []
+    fit = LinearPart.fit
+
+    def counted(*arguments: Any) -> LinearPart | None:
+        fits.append(1)
+        return fit(*arguments)
+
+    monkeypatch.setattr(LinearPart, "fit", counted)
+    rows = {"X_val": X[:30], "y_val": y[:30]}
+    result = tune(X, y, **rows, options=SMALL, space=SPACE, n_trials=2, random_state=5)
+    assert len(fits) == 1  # not once per trial
+    model = TabNSMRegressor(**result.best_options, random_state=5).fit(X, y, **rows)
+    assert model.linear_part_ is not None
+    assert model.history_.best.validation_rmse == result.best_score < 0.01
 
 
 def test_presets_own_options_are_the_first_trial(data: tuple[pd.DataFrame, np.ndarray]) -> None:
