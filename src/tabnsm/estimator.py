@@ -95,7 +95,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     linear_part : bool or None, default None
         Whether networks learn what a straight fit leaves of the target: True; paper: False. It is
         made before training, outside `time_limit`, and used where it explains 99 % of the squared
-        deviation of the validation rows, of which there must be 20.
+        deviation of the validation rows, of which there must be 20, and leaves not much less of
+        the training rows.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0

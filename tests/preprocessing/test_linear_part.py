@@ -124,6 +124,18 @@ def test_bent_targets_and_small_tables_are_left_alone():
     assert TabNSMRegressor(**OPTIONS, preset="paper").fit(X, y).linear_part_ is None
 
 
+@pytest.mark.parametrize(("rows_each", "is_used"), [(2, False), (6, True)])
+def test_a_fit_that_knows_training_rows_by_heart_is_left_alone(rows_each, is_used):
+    rng = np.random.default_rng(0)
+    code = np.repeat(np.arange(400), rows_each + 1)  # one of each to validate on
+    y = rng.normal(size=400)[code] + 0.05 * rng.normal(size=len(code))
+    X = pd.DataFrame({"code": np.char.add("c", code.astype(str)), "x": rng.normal(size=len(code))})
+    known = np.arange(len(code)) % (rows_each + 1) > 0
+    options = OPTIONS | {"max_epochs": 1, "column_kinds": {"code": "category"}}
+    model = TabNSMRegressor(**options).fit(X[known], y[known], X_val=X[~known], y_val=y[~known])
+    assert (model.linear_part_ is not None) is is_used
+
+
 def test_noise_beyond_any_scale_is_left_alone():
     rng = np.random.default_rng(0)
     X, noise = rng.normal(size=(400, 3)), rng.uniform(-1, 1, 400)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LARGEST_REST = 0.1
 """RMSE of a straight fit on validation rows, over that of their mean, which makes it worth taking
 off; 0.1 is an R2 of 0.99."""
+LARGEST_GAP = 1.5
+"""That RMSE over the one on training rows; beyond, training rows were learned by heart, as those of
+a category with few rows each are, and what is left of them says nothing."""
 FEWEST_ROWS = 20
 """Validation rows below which a small rest may be luck."""
 
@@ -104,8 +107,8 @@ def without_linear_part(
 ) -> tuple[TrainingData, LinearPart | None]:
     """What a straight fit leaves of the targets, and that fit; or the rows as they are.
 
-    It is taken off where it all but explains the validation rows, and there are enough of them to
-    tell.
+    It is taken off where it all but explains the validation rows, and the training rows not much
+    better, and where there are enough rows to tell.
     """
     target, weight = data.validation_target, data.validation_weight
     if len(target) < FEWEST_ROWS:
@@ -113,10 +116,15 @@ def without_linear_part(
     linear = LinearPart.fit(data.train, data.train_target, data.train_weight, category_sizes)
     if linear is None:
         return data, None
-    straight = linear.predict(data.validation)
+    straight, known = linear.predict(data.validation), linear.predict(data.train)
     mean = TargetScaler.fit(target, weight).inverse(np.zeros(len(target)))
-    largest = LARGEST_REST * weighted_rmse(target, mean, weight)
+    largest = min(
+        LARGEST_REST * weighted_rmse(target, mean, weight),
+        LARGEST_GAP * weighted_rmse(data.train_target, known, data.train_weight),
+    )
     if not weighted_rmse(target, straight, weight) <= largest:
         return data, None
-    rest = data.train_target - linear.predict(data.train)
-    return replace(data, train_target=rest, validation_target=target - straight), linear
+    rest = replace(
+        data, train_target=data.train_target - known, validation_target=target - straight
+    )
+    return rest, linear
