@@ -93,17 +93,11 @@ class LinearPart:
             dtype=np.float64,
         )
         standard = root * scaler.transform(target)
-        for n_steps, largest_rest in ((_FIRST_STEPS, _LARGEST_FIRST_REST), (_MOST_STEPS, 1.0)):
-            solution, _, _, rest, *_ = lsqr(
-                operator,
-                standard,
-                damp=_DAMPING,
-                atol=_TOLERANCE,
-                btol=_TOLERANCE,
-                iter_lim=n_steps,
-            )
-            if rest > largest_rest * np.linalg.norm(standard):
-                return None
+        limits = {"damp": _DAMPING, "atol": _TOLERANCE, "btol": _TOLERANCE}
+        _, _, _, rest, *_ = lsqr(operator, standard, iter_lim=_FIRST_STEPS, **limits)
+        if rest > _LARGEST_FIRST_REST * np.linalg.norm(standard):
+            return None
+        solution = lsqr(operator, standard, iter_lim=_MOST_STEPS, **limits)[0]
         values = torch.from_numpy(solution / matrix.size)
         slope, code_value, intercept = torch.split(values, matrix.widths)
         mean = scaler.mean + scaler.scale * float(intercept)

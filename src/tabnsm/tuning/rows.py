@@ -64,7 +64,7 @@ class TuningRows:
 
     def prepare(self, config: EncoderConfig) -> tuple[TableEncoder, TrainingData]:
         """Encoder and encoded rows; made at the first call with these options."""
-        key = json.dumps(config.to_dict(), sort_keys=True)
+        key = _key(config)
         if key not in self.encoded:
             encoder = TableEncoder(dataclasses.replace(config, verbose=min(self.verbose, 1)))
             fit_rows = np.flatnonzero(~self.held_out)
@@ -82,7 +82,7 @@ class TuningRows:
 
     def rest(self, config: EncoderConfig) -> TrainingData:
         """Encoded rows without the linear part of the target, if it has one."""
-        key = json.dumps(config.to_dict(), sort_keys=True)
+        key = _key(config)
         if key not in self.rests:
             encoder, data = self.prepare(config)
             self.rests[key], _ = without_linear_part(data, encoder.category_sizes)
@@ -134,3 +134,7 @@ class TuningRows:
         if out_of_time and score >= report.best_score:
             report.put_back()
         return score if math.isfinite(score) else report.prune()
+
+
+def _key(config: EncoderConfig) -> str:
+    return json.dumps(config.to_dict(), sort_keys=True)
