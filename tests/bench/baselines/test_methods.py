@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from tabnsm.bench.baselines import common
 from tabnsm.bench.baselines.catalog import BASELINES, make
-from tabnsm.bench.baselines.common import rmse
+from tabnsm.bench.baselines.common import Columns, rmse
 from tabnsm.bench.protocol import Prepared
 from tabnsm.errors import InvalidOptionError
 
@@ -166,3 +168,20 @@ def test_an_unknown_option_is_refused() -> None:
 def test_divergence_is_an_error(numbers: Prepared) -> None:
     with pytest.raises(ValueError, match="diverged"):
         fitted("mlp", numbers, learning_rate=1e30, max_epochs=2, gradient_clip=1e30)
+
+
+@pytest.mark.parametrize(
+    "key", ["linear-regression", "knn-5", "lasso", "ridge", "svr-linear", "svr-rbf", "extratrees"]
+)
+def test_too_many_codes_for_a_dense_matrix(
+    key: str, mixed: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = plainly_fitted(key, mixed)[0].predict(mixed.test.x, None)
+    monkeypatch.setattr(common, "_MOST_DENSE", 0)
+    x = Columns(mixed.category_sizes).design(mixed.test.x)
+    assert sparse.issparse(x)
+    np.testing.assert_array_equal(x.toarray(), Columns(mixed.category_sizes).one_hot(mixed.test.x))
+    method, _ = fitted(key, mixed)
+    assert share_of_spread(method, mixed) < 0.75
+    if key != "extratrees":  # draws its thresholds in another order
+        np.testing.assert_allclose(method.predict(mixed.test.x, None), dense, rtol=0.01)

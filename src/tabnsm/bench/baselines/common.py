@@ -17,6 +17,8 @@ from tabnsm.errors import InvalidOptionError
 # Of every baseline that stops early on validation RMSE by epochs, as TabNSM does.
 PATIENCE, SCHEDULER_PATIENCE, MAX_EPOCHS = 16, 5, 100
 _CURVE_POINTS = 200
+# Entries of a dense matrix of a gigabyte.
+_MOST_DENSE = 2**28
 
 
 def take_options(
@@ -108,6 +110,26 @@ class Columns:
             for size, code in zip(self.category_sizes, codes.T, strict=True)
         ]
         return np.hstack([numbers, *hot])
+
+    def design(self, x: NDArray[np.float32]) -> Any:
+        """`one_hot`, as a sparse matrix where the dense one would take over a gigabyte.
+
+        >>> Columns((0, 3)).design(np.array([[0.5, 2.0]], dtype=np.float32))
+        array([[0.5, 0. , 0. , 1. ]], dtype=float32)
+        """
+        if len(x) * (self.n_numbers + sum(self.category_sizes)) <= _MOST_DENSE:
+            return self.one_hot(x)
+        from scipy import sparse
+
+        numbers, codes = self.split(x)
+        codes = codes.astype(np.int32)  # scikit-learn takes no longer indices
+        rows = np.arange(len(x) + 1, dtype=np.int32)
+        ones = np.ones(len(x), dtype=np.float32)
+        hot = [
+            sparse.csr_array((ones, code, rows), shape=(len(x), size))
+            for size, code in zip(self.category_sizes, codes.T, strict=True)
+        ]
+        return sparse.hstack([sparse.csr_array(numbers), *hot], format="csr")
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Classical:
         rows = draw_rows(len(data.train.y), self.max_rows or len(data.train.y), seed)
         if len(rows) < len(data.train.y):
             notes.append(f"{len(rows):,} of {len(data.train.y):,} training rows, drawn at random")
-        x = self.columns.one_hot(data.train.x[rows])
+        x = self.columns.design(data.train.x[rows])
         y = self.scale.apply(data.train.y[rows])
         best = np.inf
         for options in self._candidates():
@@ -93,7 +93,7 @@ class Classical:
         return [{**self.options, name: value} for value in values]
 
     def _predict(self, model: Any, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        return self.scale.undo(model.predict(self.columns.one_hot(x)))
+        return self.scale.undo(model.predict(self.columns.design(x)))
 
 
 def linear_regression(**given: Any) -> Classical:
