@@ -133,6 +133,24 @@ def test_far_values_are_clipped_with_a_word(mixed: tuple[pd.DataFrame, np.ndarra
     np.testing.assert_allclose(prediction, model.predict(far.assign(size=limit)), rtol=1e-3)
 
 
+def test_a_row_that_is_large_in_every_way_is_not_thrown_anywhere() -> None:
+    rng = np.random.default_rng(0)
+    # Forty shares of one size: no column of the large row is out of range, only their sum.
+    X = rng.exponential(size=(300, 40))
+    y = X.sum(axis=1) ** 2
+    large = np.repeat(X.max(axis=0)[None], 3, axis=0)
+    low, high = y.min() - 0.1 * np.ptp(y), y.max() + 0.1 * np.ptp(y)
+    limited, free = (
+        quick(max_epochs=15, linear_part=False, clip_outliers=clip).fit(X, y)
+        for clip in (True, False)
+    )
+    assert (free.predict(large) > high).all()
+    assert ((limited.predict(large) <= high) & (limited.predict(large) >= low)).all()
+    np.testing.assert_array_equal(limited.explain(large).predictions, limited.predict(large))
+    # Of the rows of the table nothing changes.
+    np.testing.assert_array_equal(limited.predict(X), free.predict(X))
+
+
 def test_sklearn_tools_work(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = quick(learning_rate=3e-3)

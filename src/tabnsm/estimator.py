@@ -147,7 +147,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None
-        Whether numbers are limited to the training range and a tenth: True; paper: False.
+        Whether numbers, and predictions, are limited to the training range and a tenth: True;
+        paper: False.
     text_encoder : str or TextEncoder, default "minilm"
         Encoder of text columns: "minilm", a local path, the name of a sentence-transformers
         model on this machine, or an object with the `TextEncoder` methods.
@@ -393,7 +394,10 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if options.objective.linear_part:
             data, linear = without_linear_part(data, encoder.category_sizes)
         scaler = TargetScaler.fit(
-            data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
+            data.train_target,
+            data.train_weight,
+            bend_tails=options.objective.bend_tails,
+            limit=options.encoder.clip_outliers,
         )
 
         training = MemberTraining(encoder, options, data, scaler, device, seed)

@@ -107,6 +107,20 @@ def test_any_finite_target_comes_back(y):
     assert (np.abs(scaler.inverse(standard) / 2 - y / 2) <= 1e-6 * width + 1e-9 * np.abs(y)).all()
 
 
-def test_state_is_json():
-    scaler = TargetScaler.fit(np.array([1e300, 0.1, 3.0]))
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 1e-3, 0.0])])
+@pytest.mark.parametrize("unit", [1.0, 1e-300, 1e300])
+def test_limits_are_the_range_and_a_tenth(weight, unit):
+    y = np.array([1.0, 3.0, 11.0]) * unit
+    limited = TargetScaler.fit(y, weight, limit=True)
+    with np.errstate(over="ignore"):
+        far = limited.inverse(np.array([-1e300, 1e300]))
+    np.testing.assert_allclose(far / unit, [0.0, 12.0], atol=1e-6)
+    inside = limited.transform(y)
+    assert (limited.inverse(inside) == TargetScaler.fit(y, weight).inverse(inside)).all()
+    assert TargetScaler.fit(np.full(3, unit), weight, limit=True).limits is None
+
+
+@pytest.mark.parametrize("limit", [False, True])
+def test_state_is_json(limit):
+    scaler = TargetScaler.fit(np.array([1e300, 0.1, 3.0]), limit=limit)
     assert TargetScaler.from_state(json.loads(json.dumps(scaler.to_state()))) == scaler

@@ -43,7 +43,8 @@ class EncoderConfig:
         Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
     clip_outliers : bool, default=True
         Limit numbers to the range of the fit rows, widened by a tenth on each side; infinities
-        become the ends of the range. Without it they count as missing.
+        become the ends of the range. Without it they count as missing. The estimator limits
+        its predictions likewise.
     text_encoder : str or TextEncoder, default="minilm"
         "minilm", a local path, the name of a sentence-transformers model that is already on
         this machine, or an object that follows :class:`~tabnsm.preprocessing.TextEncoder`.

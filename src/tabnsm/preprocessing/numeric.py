@@ -13,7 +13,8 @@ Floats = NDArray[np.float64]
 
 # A value of one of n fit rows lies within sqrt(n) standard deviations: no fit row is touched.
 _LIMIT = 1e6
-_CLIP_MARGIN = 0.1
+CLIP_MARGIN = 0.1
+"""Share of the fit range by which values, and predictions, may lie outside it."""
 _FAR_MARGIN = 1.0
 # Squares of numbers between these bounds neither overflow nor vanish in float64.
 _SAFE_EXPONENT = 400
@@ -169,7 +170,7 @@ class Standardizer:
             infinite = np.isinf(matrix)
             if infinite.any():
                 standard = np.where(infinite, np.where(matrix > 0, self.high, self.low), standard)
-            margin = _CLIP_MARGIN * width
+            margin = CLIP_MARGIN * width
             np.clip(standard, self.low - margin, self.high + margin, out=standard)
         else:
             standard[np.isinf(matrix)] = 0.0

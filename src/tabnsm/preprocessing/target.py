@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing.column import Column, parse_floats
-from tabnsm.preprocessing.numeric import Standardizer
+from tabnsm.preprocessing.numeric import CLIP_MARGIN, Standardizer
 from tabnsm.preprocessing.objects import from_objects, from_times
 from tabnsm.preprocessing.tails import Tails
 
@@ -90,6 +90,8 @@ class TargetScaler:
         Mean and standard deviation after that, and after the tails were bent.
     tails : Tails or None
         The scale on which a target with heavy tails is learned.
+    limits : tuple of float or None
+        Lowest and highest standardised value that `inverse` takes as it is.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class TargetScaler:
     mean: float
     scale: float
     tails: Tails | None = None
+    limits: tuple[float, float] | None = None
 
     @classmethod
     def fit(
@@ -112,6 +115,7 @@ class TargetScaler:
         sample_weight: NDArray[np.float64] | None = None,
         *,
         bend_tails: bool = False,
+        limit: bool = False,
     ) -> TargetScaler:
         """Measure a target.
 
@@ -123,11 +127,18 @@ class TargetScaler:
             Weight of each row.
         bend_tails : bool, default=False
             Whether heavy tails, if the target has them, are bent first; see `Tails.find`.
+        limit : bool, default=False
+            Whether `inverse` stays within the range of the target, widened by a tenth.
 
         Returns
         -------
         TargetScaler
             Its mean and spread.
+
+        Examples
+        --------
+        >>> TargetScaler.fit(np.array([0.0, 10.0]), limit=True).inverse(np.array([-9.0, 9.0]))
+        array([-1., 11.])
         """
         y = np.asarray(y, dtype=np.float64)
         unweighted = Standardizer.fit(y[:, None])
@@ -138,15 +149,24 @@ class TargetScaler:
             y = tails.bend(y)
             unweighted = Standardizer.fit(y[:, None])
         center = float(unweighted.center[0])
-        if sample_weight is None:
-            return cls(pre_scale, center, float(unweighted.scale[0]), tails)
+        scaler = cls(pre_scale, center, float(unweighted.scale[0]), tails)
+        if sample_weight is not None:
+            scaler = scaler._weighted(y, sample_weight)
+        if limit and unweighted.varies[0]:
+            low, high = ((bound - scaler.mean) / scaler.scale for bound in (y.min(), y.max()))
+            margin = CLIP_MARGIN * (high - low)
+            scaler = replace(scaler, limits=(float(low - margin), float(high + margin)))
+        return scaler
+
+    def _weighted(self, y: NDArray[np.float64], sample_weight: NDArray[np.float64]) -> TargetScaler:
+        """With mean and spread of weighted rows; `y` after `pre_scale` and bending."""
         weight = np.asarray(sample_weight, dtype=np.float64)
         # Only ratios matter, and the largest weight as unit keeps every sum finite.
         weight = weight / weight.max()
-        deviation = y - center
+        deviation = y - self.mean
         shift = float((weight * deviation).sum() / weight.sum())
         spread = float(np.sqrt((weight * np.square(deviation - shift)).sum() / weight.sum()))
-        return cls(pre_scale, center + shift, spread if spread > 0 else 1.0, tails)
+        return replace(self, mean=self.mean + shift, scale=spread if spread > 0 else 1.0)
 
     def transform(self, y: NDArray[np.float64]) -> NDArray[np.float32]:
         """Standardised target.
@@ -180,6 +200,8 @@ class TargetScaler:
             Values in the units of the target.
         """
         standard = np.asarray(standard, dtype=np.float64)
+        if self.limits is not None:
+            standard = np.clip(standard, *self.limits)
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore"):
             values = standard * self.scale + self.mean
@@ -205,15 +227,21 @@ class TargetScaler:
         Parameters
         ----------
         state : dict
-            Its numbers; those of the tails are missing in models of earlier versions.
+            Its numbers; tails and limits are missing in models of earlier versions.
 
         Returns
         -------
         TargetScaler
             The same scaler.
         """
-        tails = state.get("tails")
-        return cls(**state | {"tails": None if tails is None else Tails(**tails)})
+        tails, limits = state.get("tails"), state.get("limits")
+        return cls(
+            **state
+            | {
+                "tails": None if tails is None else Tails(**tails),
+                "limits": None if limits is None else tuple(limits),
+            }
+        )
 
 
 def _one_dimension(y: Any) -> Any:

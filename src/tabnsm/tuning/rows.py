@@ -99,7 +99,10 @@ class TuningRows:
         if options.objective.linear_part:
             data = self.rest(options.encoder)
         scaler = TargetScaler.fit(
-            data.train_target, data.train_weight, bend_tails=options.objective.bend_tails
+            data.train_target,
+            data.train_weight,
+            bend_tails=options.objective.bend_tails,
+            limit=options.encoder.clip_outliers,
         )
         generator = torch.Generator()
         generator.set_state(self.generator_state)
