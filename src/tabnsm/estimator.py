@@ -72,9 +72,6 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
-    number_limit : float or None, default None
-        How many standard deviations the straight line of a number's token sees at most: 4.0;
-        paper: 0.0, no limit.
     token_parts : int or None, default None
         Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
         sees the one that the interaction makes alone.
@@ -225,7 +222,6 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         gates: Literal["head", "feature"] | None = None,
         mixer: bool = True,
         mixer_chunk_size: int = 64,
-        number_limit: float | None = None,
         token_parts: int | None = None,
         head_width: int = 256,
         loss: Literal["blend", "mse", "mae", "log_cosh"] = "blend",
@@ -282,7 +278,6 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.gates = gates
         self.mixer = mixer
         self.mixer_chunk_size = mixer_chunk_size
-        self.number_limit = number_limit
         self.token_parts = token_parts
         self.head_width = head_width
         self.loss = loss

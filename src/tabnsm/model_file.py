@@ -29,7 +29,6 @@ EARLIER_OPTIONS: dict[str, Any] = {
     "n_pieces": 0,
     "text_columns": "joined",
     "n_text_features": 0,
-    "number_limit": 0.0,
     "token_parts": 0,
     "bend_tails": False,
     "linear_part": False,

@@ -31,7 +31,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "clip_outliers": False,
         "d_token": 64,
         "gates": "feature",
-        "number_limit": 0.0,
         "token_parts": 0,
         "normalize_grid": False,
         "temperature": 1.0,

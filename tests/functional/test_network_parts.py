@@ -49,13 +49,6 @@ def test_affine_tokens(n_rows: int, n_features: int, d_token: int, seed: int) ->
     assert_same(tokens.affine_tokens(**v), oracle.affine_tokens(**v), v)
 
 
-@given(limit=st.floats(0.1, 10), seed=st.integers(0, 99))
-def test_bounded(limit: float, seed: int) -> None:
-    v = leaves(seed, x=(3, 4))
-    expected = torch.stack([value / torch.sqrt(1 + (value / limit) ** 2) for value in v["x"]])
-    assert_same(tokens.bounded(v["x"], limit), expected, v)
-
-
 @given(n_rows=st.integers(1, 4), n_features=sizes, n_pieces=sizes, seed=st.integers(0, 99))
 def test_piecewise_tokens(n_rows: int, n_features: int, n_pieces: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed + 1000)

@@ -35,18 +35,6 @@ def test_pieces_bend_numbers_and_leave_the_rest_straight() -> None:
     torch.testing.assert_close(bends[:, 0], expected)
 
 
-def test_the_line_of_a_number_sees_no_more_than_its_limit() -> None:
-    sizes = [0, 5, 0]
-    limited = FeatureTokenizer(3, 16, sizes, None, generator(0), number_limit=4.0)
-    free = FeatureTokenizer(3, 16, sizes, None, generator(0))
-    x = torch.tensor([[0.0, 4.0, 1e-3], [3.0, 4.0, -1e6]])
-    seen = torch.tensor([[0.0, 4.0, 1e-3], [3 / 1.25, 4.0, -4.0]])
-    torch.testing.assert_close(limited(x), free(seen))
-    assert TabNSM(3).tokenizer.number_limit == 4.0
-    with pytest.raises(InvalidOptionError, match="number_limit must be finite and >= 0"):
-        TabNSM(3, number_limit=-1.0)
-
-
 def test_slopes_of_pieces_that_are_not_there_are_left_out_of_older_weights() -> None:
     pieces = torch.ones(2, 2, 3)
     pieces[1, 0, 2] = torch.inf
@@ -157,13 +145,7 @@ def test_parts_divide_the_token(options: dict[str, int], n_parts: int) -> None:
 
 def test_forward_is_the_papers_pipeline() -> None:
     """Tokens, attention, mixer and head composed by hand give the model's own answer."""
-    options = {
-        "d_token": 8,
-        "n_heads": 2,
-        "mixer_chunk_size": 3,
-        "token_parts": 0,
-        "number_limit": 0.0,
-    }
+    options = {"d_token": 8, "n_heads": 2, "mixer_chunk_size": 3, "token_parts": 0}
     model = TabNSM(7, **options, generator=generator()).double()
     x = torch.randn(2, 7, generator=generator(1)).double()
     asim, mixer = model.interaction, model.interaction.mixer
@@ -246,8 +228,7 @@ def test_parameters_grow_linearly_with_features() -> None:
 
 
 def test_categories_are_embedded_and_unseen_ones_speak_through_the_bias() -> None:
-    sizes = [0, 4, 2]
-    model = TabNSM(3, category_sizes=sizes, d_token=8, number_limit=0.0, generator=generator())
+    model = TabNSM(3, category_sizes=[0, 4, 2], d_token=8, generator=generator())
     tokenizer = model.tokenizer
     x = torch.tensor([[0.5, 3.0, 1.0], [0.5, 0.0, 0.0], [0.5, 99.0, -5.0]])
     tokens = tokenizer(x)

@@ -26,31 +26,6 @@ def affine_tokens(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.addcmul(bias, x.unsqueeze(-1), weight)  # (B, D, d_token)
 
 
-def bounded(x: Tensor, limit: float) -> Tensor:
-    r"""Numbers that approach a limit, and hardly change far inside it.
-
-    .. math:: x / \sqrt{1 + (x / c)^2}
-
-    Parameters
-    ----------
-    x : Tensor
-    limit : float
-        :math:`c > 0`.
-
-    Returns
-    -------
-    Tensor
-        As `x`, within (-limit, limit).
-
-    Examples
-    --------
-    >>> bounded(torch.tensor([0.0, 0.5, -4.0, 1e30]), 4.0)
-    tensor([ 0.0000,  0.4961, -2.8284,  4.0000])
-    """
-    # The square of a large number could overflow; hypot does not.
-    return x / torch.hypot(torch.ones_like(x), x / limit)
-
-
 def category_tokens(codes: Tensor, table: Tensor, offsets: Tensor, bias: Tensor) -> Tensor:
     """Look up the vector of each category and add its feature's bias vector.
 

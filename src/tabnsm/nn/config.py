@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal
@@ -56,9 +55,6 @@ class ArchitectureConfig:
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
-    number_limit : float, default 4.0
-        What the straight line of a number's token sees of it: x / sqrt(1 + (x / c)^2), c standard
-        deviations at most; 0 is the number as it is.
     token_parts : int, default 8
         Numbers per feature that the head sees of its token, beside the one that the interaction
         makes: the means of so many equal parts, a power of two, or 0. Half as many, or a quarter,
@@ -86,7 +82,6 @@ class ArchitectureConfig:
     gates: Gates = "head"
     mixer: bool = True
     mixer_chunk_size: int = 64
-    number_limit: float = 4.0
     # NOTE[DIFF]: the paper's head sees one number per feature, too few in narrow tables.
     token_parts: int = 8
     head_width: int = 256
@@ -105,12 +100,6 @@ class ArchitectureConfig:
         ):
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
-        limit = self.number_limit
-        require(
-            isinstance(limit, int | float) and 0 <= limit < math.inf,
-            "number_limit must be finite and >= 0 (0 is none)",
-            limit,
-        )
         parts = self.token_parts
         is_power = is_integer(parts, 0) and not parts & (parts - 1)
         require(is_power, "token_parts must be 0 or a power of two", parts)

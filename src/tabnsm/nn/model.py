@@ -66,7 +66,7 @@ class TabNSM(nn.Module):
         self.config = config = ArchitectureConfig(**architecture)
         self.n_features = n_features
         self.tokenizer = FeatureTokenizer(
-            n_features, config.d_token, category_sizes, pieces, generator, config.number_limit
+            n_features, config.d_token, category_sizes, pieces, generator
         )
         mixer = (
             FeatureTokenMixer(n_features, config.d_token, config.mixer_chunk_size, generator)

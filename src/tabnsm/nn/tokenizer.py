@@ -9,12 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tabnsm import kernels
-from tabnsm.functional.tokens import (
-    affine_tokens,
-    bounded,
-    category_tokens,
-    piecewise_tokens,
-)
+from tabnsm.functional.tokens import affine_tokens, category_tokens, piecewise_tokens
 from tabnsm.nn.linear import uniform_parameter
 
 
@@ -34,8 +29,6 @@ class FeatureTokenizer(nn.Module):
         infinite where a feature has fewer, or none at all. A feature with pieces adds to its
         straight line what `tabnsm.functional.tokens.piecewise_tokens` gives. None means none.
     generator : torch.Generator or None
-    number_limit : float
-        What the straight line sees of a number approaches this; 0 is the number as it is.
 
     Shape
     -----
@@ -64,12 +57,10 @@ class FeatureTokenizer(nn.Module):
         category_sizes: Sequence[int] | None = None,
         pieces: Tensor | None = None,
         generator: Generator | None = None,
-        number_limit: float = 0.0,
     ) -> None:
         super().__init__()
         sizes = torch.tensor([0] * n_features if category_sizes is None else list(category_sizes))
         self.n_features = n_features
-        self.number_limit = number_limit
         self.register_buffer("numeric", torch.nonzero(sizes == 0).flatten(), persistent=False)
         self.register_buffer("categorical", torch.nonzero(sizes).flatten(), persistent=False)
         sizes = sizes[self.categorical]
@@ -132,18 +123,13 @@ class FeatureTokenizer(nn.Module):
 
     def _straight(self, x: Tensor) -> Tensor:
         if not len(self.categorical):
-            return affine_tokens(self._limited(x), self.weight, self.bias)  # (B, D, d_token)
+            return affine_tokens(x, self.weight, self.bias)  # (B, D, d_token)
         tokens = x.new_empty(*x.shape, self.bias.shape[1])  # (B, D, d_token)
         tokens[:, self.numeric] = affine_tokens(
-            self._limited(x[:, self.numeric]), self.weight, self.bias[self.numeric]
+            x[:, self.numeric], self.weight, self.bias[self.numeric]
         )
         codes = torch.clamp(x[:, self.categorical], min=0.0).minimum(self.code_limits)
         tokens[:, self.categorical] = category_tokens(
             codes, self.table, self.offsets, self.bias[self.categorical]
         )
         return tokens
-
-    def _limited(self, numbers: Tensor) -> Tensor:
-        # NOTE[DIFF]: the paper's line goes on for ever. A rare 1 among zeros, or the largest of
-        # many, is tens of standard deviations away; pieces do not grow there, and nor should it.
-        return bounded(numbers, self.number_limit) if self.number_limit else numbers
