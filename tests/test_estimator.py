@@ -151,6 +151,16 @@ def test_a_row_that_is_large_in_every_way_is_not_thrown_anywhere() -> None:
     np.testing.assert_array_equal(limited.predict(X), free.predict(X))
 
 
+def test_a_straight_fit_goes_on_where_the_limit_of_the_networks_ends() -> None:
+    X = np.random.default_rng(0).exponential(size=(300, 40))
+    y = X.sum(axis=1)
+    model = quick().fit(X, y)
+    assert model.linear_part_ is not None
+    large = X.max(axis=0)[None]
+    assert large.sum() > 2 * y.max()
+    np.testing.assert_allclose(model.predict(large), large.sum(), rtol=0.01)
+
+
 def test_sklearn_tools_work(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = quick(learning_rate=3e-3)

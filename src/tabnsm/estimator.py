@@ -147,8 +147,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None
-        Whether numbers, and predictions, are limited to the training range and a tenth: True;
-        paper: False.
+        Whether numbers, and predictions of the networks, are limited to the training range and
+        a tenth: True; paper: False.
     text_encoder : str or TextEncoder, default "minilm"
         Encoder of text columns: "minilm", a local path, the name of a sentence-transformers
         model on this machine, or an object with the `TextEncoder` methods.

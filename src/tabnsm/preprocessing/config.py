@@ -44,7 +44,7 @@ class EncoderConfig:
     clip_outliers : bool, default=True
         Limit numbers to the range of the fit rows, widened by a tenth on each side; infinities
         become the ends of the range. Without it they count as missing. The estimator limits
-        its predictions likewise.
+        what its networks predict likewise.
     text_encoder : str or TextEncoder, default="minilm"
         "minilm", a local path, the name of a sentence-transformers model that is already on
         this machine, or an object that follows :class:`~tabnsm.preprocessing.TextEncoder`.

@@ -128,7 +128,8 @@ class TargetScaler:
         bend_tails : bool, default=False
             Whether heavy tails, if the target has them, are bent first; see `Tails.find`.
         limit : bool, default=False
-            Whether `inverse` stays within the range of the target, widened by a tenth.
+            Whether `inverse` stays within the range of the target, widened by a tenth. That of
+            bent tails stays within the range itself in any case.
 
         Returns
         -------
@@ -152,7 +153,7 @@ class TargetScaler:
         scaler = cls(pre_scale, center, float(unweighted.scale[0]), tails)
         if sample_weight is not None:
             scaler = scaler._weighted(y, sample_weight)
-        if limit and unweighted.varies[0]:
+        if limit and tails is None and unweighted.varies[0]:
             low, high = ((bound - scaler.mean) / scaler.scale for bound in (y.min(), y.max()))
             margin = CLIP_MARGIN * (high - low)
             scaler = replace(scaler, limits=(float(low - margin), float(high + margin)))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import LinAlgWarning
+from sklearn.linear_model import Ridge
 
 from tabnsm.bench.baselines import common
 from tabnsm.bench.baselines.catalog import BASELINES, make
 from tabnsm.bench.baselines.common import Columns, rmse
+from tabnsm.bench.baselines.scikit_learn import Classical
 from tabnsm.bench.protocol import Prepared
 from tabnsm.errors import InvalidOptionError
+from tests.bench.baselines.conftest import make_table
 
 # Smaller than the defaults, so that the tests stay quick.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -173,15 +178,42 @@ def test_divergence_is_an_error(numbers: Prepared) -> None:
 @pytest.mark.parametrize(
     "key", ["linear-regression", "knn-5", "lasso", "ridge", "svr-linear", "svr-rbf", "extratrees"]
 )
-def test_too_many_codes_for_a_dense_matrix(
-    key: str, mixed: Prepared, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dense = plainly_fitted(key, mixed)[0].predict(mixed.test.x, None)
-    monkeypatch.setattr(common, "_MOST_DENSE", 0)
-    x = Columns(mixed.category_sizes).design(mixed.test.x)
+def test_too_many_codes_for_a_dense_matrix(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table((0, 0, 9, 0))
+    columns = Columns(table.category_sizes)
+    dense = fitted(key, table)[0].predict(table.test.x, None)
+    # Enough for the dense matrix of the test rows, not for that of the training rows.
+    monkeypatch.setattr(common, "_MOST_DENSE", 12 * len(table.test.y))
+    assert columns.are_sparse(len(table.train.y)) > columns.are_sparse(len(table.test.y))
+    x = columns.sparse_one_hot(table.test.x)
     assert sparse.issparse(x)
-    np.testing.assert_array_equal(x.toarray(), Columns(mixed.category_sizes).one_hot(mixed.test.x))
-    method, _ = fitted(key, mixed)
-    assert share_of_spread(method, mixed) < 0.75
+    np.testing.assert_array_equal(x.toarray(), columns.one_hot(table.test.x))
+    method, _ = fitted(key, table)
+    assert sparse.issparse(method.hot(table.test.x))
+    assert share_of_spread(method, table) < 0.75
     if key != "extratrees":  # draws its thresholds in another order
-        np.testing.assert_allclose(method.predict(mixed.test.x, None), dense, rtol=0.01)
+        np.testing.assert_allclose(method.predict(table.test.x, None), dense, rtol=0.01)
+
+
+def test_few_rows_fitted_and_many_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table((0, 0, 9, 0))
+    monkeypatch.setattr(common, "_MOST_DENSE", 12 * 50)
+    method, _ = fitted("svr-rbf", table, max_rows=50)
+    assert np.isfinite(method.predict(table.test.x, None)).all()
+
+
+class IllConditioned(Ridge):  # type: ignore[misc]
+    """Whether scipy warns of a matrix depends on the machine's linear algebra; this always does."""
+
+    def fit(self, x: Any, y: Any) -> Any:
+        warnings.warn("Ill-conditioned matrix", LinAlgWarning, stacklevel=2)
+        return super().fit(x, y)
+
+
+def test_warnings_of_a_fit_are_noted(numbers: Prepared) -> None:
+    assert fitted("ridge", numbers)[1]["notes"] == []
+    facts = fitted("lasso", numbers, alpha=1e-6, max_iter=1)[1]
+    assert facts["notes"] == ["Lasso did not converge"]
+    method = Classical(lambda options, seed, n_threads: IllConditioned(), {})
+    facts = method.fit(numbers, seed=0, time_limit=None, n_threads=1)
+    assert facts["notes"] == ["IllConditioned met an ill-conditioned matrix"]

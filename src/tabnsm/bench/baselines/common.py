@@ -111,14 +111,17 @@ class Columns:
         ]
         return np.hstack([numbers, *hot])
 
-    def design(self, x: NDArray[np.float32]) -> Any:
-        """`one_hot`, as a sparse matrix where the dense one would take over a gigabyte.
+    def are_sparse(self, n_rows: int) -> bool:
+        """Whether `one_hot` of so many rows is over a gigabyte, and most of it zeros.
 
-        >>> Columns((0, 3)).design(np.array([[0.5, 2.0]], dtype=np.float32))
-        array([[0.5, 0. , 0. , 1. ]], dtype=float32)
+        >>> Columns((0, 20_000)).are_sparse(100_000), Columns((0, 3)).are_sparse(100_000)
+        (True, False)
         """
-        if len(x) * (self.n_numbers + sum(self.category_sizes)) <= _MOST_DENSE:
-            return self.one_hot(x)
+        width = self.n_numbers + sum(self.category_sizes)
+        return n_rows * width > _MOST_DENSE and 2 * len(self.sizes) < width
+
+    def sparse_one_hot(self, x: NDArray[np.float32]) -> Any:
+        """`one_hot` as a sparse matrix, in which zeros take no memory."""
         from scipy import sparse
 
         numbers, codes = self.split(x)

@@ -41,7 +41,9 @@ class Forest:
     ) -> dict[str, Any]:
         """Fit; see `Method.fit`. The trees are those that a single fit would have grown."""
         self.columns = Columns(data.category_sizes)
-        x, wanted = self.columns.design(data.train.x), self.options["n_estimators"]
+        sparse = self.columns.are_sparse(len(data.train.y))
+        self.hot = self.columns.sparse_one_hot if sparse else self.columns.one_hot
+        x, wanted = self.hot(data.train.x), self.options["n_estimators"]
         curve, notes = Curve(), []
         self.model = self.regressor(
             **self.options | {"n_estimators": 0},
@@ -69,7 +71,7 @@ class Forest:
 
     def predict(self, x: NDArray[np.float32], frame: Any) -> NDArray[np.float64]:
         """Predict; see `Method.predict`."""
-        return np.asarray(self.model.predict(self.columns.design(x)), dtype=np.float64)
+        return np.asarray(self.model.predict(self.hot(x)), dtype=np.float64)
 
 
 def random_forest(**given: Any) -> Forest:

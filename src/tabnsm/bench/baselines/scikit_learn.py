@@ -59,26 +59,38 @@ class Classical:
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int
     ) -> dict[str, Any]:
         """Fit; see `Method.fit`. There is no way to stop halfway, so no time limit is kept."""
+        from scipy.linalg import LinAlgWarning
         from sklearn.exceptions import ConvergenceWarning
 
+        words = {
+            ConvergenceWarning: "did not converge",
+            LinAlgWarning: "met an ill-conditioned matrix",
+        }
         notes = []
         self.columns = Columns(data.category_sizes)
         self.scale = TargetScale.of(data.train.y)
         rows = draw_rows(len(data.train.y), self.max_rows or len(data.train.y), seed)
         if len(rows) < len(data.train.y):
             notes.append(f"{len(rows):,} of {len(data.train.y):,} training rows, drawn at random")
-        x = self.columns.design(data.train.x[rows])
+        sparse = self.columns.are_sparse(len(rows))
+        self.hot = self.columns.sparse_one_hot if sparse else self.columns.one_hot
+        x = self.hot(data.train.x[rows])
         y = self.scale.apply(data.train.y[rows])
         best = np.inf
         for options in self._candidates():
             model = self.build(options, seed, n_threads)
             with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", ConvergenceWarning)
+                for category in words:
+                    warnings.simplefilter("always", category)
                 model.fit(x, y)
             error = rmse(data.validation.y, self._predict(model, data.validation.x))
             if not error >= best:
                 best, self.model, chosen = error, model, options
-                said = [f"{type(model).__name__} did not converge" for _ in caught[:1]]
+                said = [
+                    f"{type(model).__name__} {word}"
+                    for category, word in words.items()
+                    if any(issubclass(warning.category, category) for warning in caught)
+                ]
         notes += said
         return describe("scikit-learn", chosen, notes=notes, validation_rmse=best)
 
@@ -93,7 +105,7 @@ class Classical:
         return [{**self.options, name: value} for value in values]
 
     def _predict(self, model: Any, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        return self.scale.undo(model.predict(self.columns.design(x)))
+        return self.scale.undo(model.predict(self.hot(x)))
 
 
 def linear_regression(**given: Any) -> Classical:
