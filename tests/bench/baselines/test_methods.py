@@ -184,7 +184,7 @@ def test_too_many_codes_for_a_dense_matrix(key: str, monkeypatch: pytest.MonkeyP
     dense = fitted(key, table)[0].predict(table.test.x, None)
     # Enough for the dense matrix of the test rows, not for that of the training rows.
     monkeypatch.setattr(common, "_MOST_DENSE", 12 * len(table.test.y))
-    assert columns.are_sparse(len(table.train.y)) > columns.are_sparse(len(table.test.y))
+    assert not sparse.issparse(columns.one_hot_for(len(table.test.y))(table.test.x))
     x = columns.sparse_one_hot(table.test.x)
     assert sparse.issparse(x)
     np.testing.assert_array_equal(x.toarray(), columns.one_hot(table.test.x))

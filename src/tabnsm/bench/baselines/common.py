@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -111,14 +111,15 @@ class Columns:
         ]
         return np.hstack([numbers, *hot])
 
-    def are_sparse(self, n_rows: int) -> bool:
-        """Whether `one_hot` of so many rows is over a gigabyte, and most of it zeros.
+    def one_hot_for(self, n_rows: int) -> Callable[[NDArray[np.float32]], Any]:
+        """`one_hot`, or `sparse_one_hot` where that of so many rows is a gigabyte, mostly zeros.
 
-        >>> Columns((0, 20_000)).are_sparse(100_000), Columns((0, 3)).are_sparse(100_000)
-        (True, False)
+        >>> [Columns((0, size)).one_hot_for(100_000).__name__ for size in (3, 20_000)]
+        ['one_hot', 'sparse_one_hot']
         """
         width = self.n_numbers + sum(self.category_sizes)
-        return n_rows * width > _MOST_DENSE and 2 * len(self.sizes) < width
+        is_sparse = n_rows * width > _MOST_DENSE and 2 * len(self.sizes) < width
+        return self.sparse_one_hot if is_sparse else self.one_hot
 
     def sparse_one_hot(self, x: NDArray[np.float32]) -> Any:
         """`one_hot` as a sparse matrix, in which zeros take no memory."""

@@ -41,8 +41,7 @@ class Forest:
     ) -> dict[str, Any]:
         """Fit; see `Method.fit`. The trees are those that a single fit would have grown."""
         self.columns = Columns(data.category_sizes)
-        sparse = self.columns.are_sparse(len(data.train.y))
-        self.hot = self.columns.sparse_one_hot if sparse else self.columns.one_hot
+        self.hot = self.columns.one_hot_for(len(data.train.y))
         x, wanted = self.hot(data.train.x), self.options["n_estimators"]
         curve, notes = Curve(), []
         self.model = self.regressor(

@@ -72,8 +72,7 @@ class Classical:
         rows = draw_rows(len(data.train.y), self.max_rows or len(data.train.y), seed)
         if len(rows) < len(data.train.y):
             notes.append(f"{len(rows):,} of {len(data.train.y):,} training rows, drawn at random")
-        sparse = self.columns.are_sparse(len(rows))
-        self.hot = self.columns.sparse_one_hot if sparse else self.columns.one_hot
+        self.hot = self.columns.one_hot_for(len(rows))
         x = self.hot(data.train.x[rows])
         y = self.scale.apply(data.train.y[rows])
         best = np.inf
