@@ -36,8 +36,9 @@ def study_table(
 ) -> StudyTable:
     """The table of a study over whatever runs of it there are.
 
-    A dataset counts if at least two rows of the study have a result there. Where runs with
-    different caps are there, those that most rows have are taken, then those with most runs.
+    A dataset counts if at least two rows of the study have a result there, and shows these.
+    Where runs with different caps are there, those that most rows have are taken, then those with
+    most runs.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def study_table(
             f"There are no runs of the study {name!r} with the preset {preset!r}. "
             f"Make them with: tabnsm bench study {name}"
         )
-    tables = [study.table(results, scope) for scope in scopes or [common]]
+    tables = [_without_empty(study.table(results, scope)) for scope in scopes or [common]]
     if len(tables) == 1:
         return tables[0]
     datasets = dict.fromkeys(name for scope in scopes for name in scope.datasets)
@@ -146,6 +147,10 @@ def _present(
         for seed in seeds
         if run_spec(row, here[0].dataset, seed, caps) in runs
     }
+
+
+def _without_empty(table: StudyTable) -> StudyTable:
+    return replace(table, rows=[row for row in table.rows if row.get("n") != 0])
 
 
 def _joined(tables: Sequence[StudyTable]) -> StudyTable:

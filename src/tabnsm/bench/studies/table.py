@@ -46,6 +46,8 @@ class Column:
         '2.000 ± 0.250'
         >>> Column("rmse", "RMSE").text({"rmse": None})
         '-'
+        >>> Column("rmse", "RMSE").text({"rmse": 27202.78})
+        '27203'
         """
         value, sd = row.get(self.key), row.get(self.sd or "")
         shown = self._number(value)
@@ -58,7 +60,10 @@ class Column:
             return str(value)
         if isinstance(value, int):
             return f"{value:,}"
-        return format(value, self.style if signed else self.style.lstrip("+"))
+        style = self.style if signed else self.style.lstrip("+")
+        if style.endswith("g") and abs(value) >= 10_000:  # .4g would be 2.72e+04
+            style = ".0f"
+        return format(value, style)
 
 
 @dataclass(frozen=True)
