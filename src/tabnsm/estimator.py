@@ -107,7 +107,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         RISE: how rows are drawn: "systematic"; paper: "multinomial".
     n_ensemble : int, "auto" or None, default None
         Networks that are trained and predict together: "auto", which is 8 for up to 62,500
-        encoded values to train on, 4 for 250,000, 1 for over a million; paper: 1; fast: 1.
+        encoded values to train on, 4 for 250,000, 1 for over 4 million; paper: 1; fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 100; fast: 30.
     batch_size : int or "auto", default "auto"

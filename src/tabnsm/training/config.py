@@ -10,7 +10,7 @@ from typing import Literal
 from tabnsm.nn.config import is_integer, require
 
 Precision = Literal["auto", "float32", "bfloat16"]
-MOST_MEMBERS, ONE_MEMBER_CELLS = 8, 4_000_000
+MOST_MEMBERS, FEWEST_MEMBERS, ONE_MEMBER_CELLS = 8, 3, 4_000_000
 SMALLEST_AUTO_BATCH, LARGEST_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
 
 
@@ -22,8 +22,8 @@ class TrainingConfig:
     ----------
     n_ensemble : int or "auto", default "auto"
         Networks that are trained and predict together. "auto" is the root of 4 million over the
-        number of encoded values to train on: 8 for up to 62,500, 4 for up to 250,000, 1 for over
-        a million. Where training is cheap, noise is large.
+        number of encoded values to train on: 8 for up to 62,500, 4 for up to 250,000, then 3,
+        and 1 for over 4 million. Where training is cheap, noise is large.
     max_epochs : int, default 100
     batch_size : int or "auto", default "auto"
         "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
@@ -94,13 +94,15 @@ class TrainingConfig:
 
         Examples
         --------
-        >>> [TrainingConfig().resolved_ensemble(n, 30) for n in (1000, 10_000, 10**6)]
-        [8, 3, 1]
+        >>> [TrainingConfig().resolved_ensemble(n, 30) for n in (1000, 8000, 10**5, 10**6)]
+        [8, 4, 3, 1]
         """
         if self.n_ensemble != "auto":
             return self.n_ensemble
         affordable = math.isqrt(ONE_MEMBER_CELLS // (n_rows * n_features))
-        return min(max(affordable, 1), MOST_MEMBERS)
+        if affordable == 0:
+            return 1
+        return min(max(affordable, FEWEST_MEMBERS), MOST_MEMBERS)
 
     def resolved_batch_size(self, n_rows: int) -> int:
         """Rows per step for a table of `n_rows`.
