@@ -62,7 +62,7 @@ def run_demo(
     *,
     n_rows: int | None = None,
     max_epochs: int | None = None,
-    time_limit: float = 150.0,
+    time_limit: float = 240.0,
 ) -> dict[str, MethodResult]:
     """Train on Lending Club loans, compare on held-out rows, and write what came of it.
 
@@ -74,7 +74,7 @@ def run_demo(
         Rows to use; None for all 10,000.
     max_epochs : int or None, default None
         Most epochs of TabNSM; None for its own default.
-    time_limit : float, default 150.0
+    time_limit : float, default 240.0
         Seconds of TabNSM's training.
 
     Returns
