@@ -43,11 +43,14 @@ def test_kill_9_of_a_worker_leaves_the_rest_alone(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_kill_9_of_the_caller_ends_its_worker_and_frees_its_claim(
-    table_dir: Path, tmp_path: Path, toys: Path
+    table_dir: Path, tmp_path: Path, toys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = tmp_path / "results"
+    results, temporary = tmp_path / "results", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     caller = start("toy_methods:Endless", "0", table_dir, results)
     wait_for(lambda: len(fits(toys)) == 1)
+    assert len(list(temporary.glob("tabnsm-*"))) == 1
     worker = int(fits(toys)[0][2])
     child = int(Path(os.environ["TOY_CHILD"]).read_text())
     waiting = Log()
@@ -59,6 +62,7 @@ def test_kill_9_of_the_caller_ends_its_worker_and_frees_its_claim(
     caller.kill()
     caller.wait()
     wait_for(lambda: not is_alive(worker) and not is_alive(child))
+    assert not list(temporary.glob("tabnsm-*"))
     assert load_results(results) == []
     assert len(claims(results)) == 1
 

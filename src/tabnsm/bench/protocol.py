@@ -17,6 +17,7 @@ from tabnsm.errors import InvalidOptionError
 
 ENCODINGS = ("paper", "default")
 _LITERALS = {"True": True, "False": False, "None": None}
+_AS_PYTHON = {"true": "True", "false": "False", "null": "None"}
 # Part of every file name, so that they need not be spelled out after it.
 _IN_EVERY_NAME = ("method", "dataset", "encoding", "split", "seed")
 
@@ -61,6 +62,8 @@ class RunSpec:
     ('ridge', {'alpha': 2.5})
     >>> RunSpec.from_dict(spec.to_dict()) == spec
     True
+    >>> RunSpec("tabnsm-default+bend_tails=false", "cpu_small").method
+    'tabnsm-default+bend_tails=False'
     """
 
     method: str
@@ -77,6 +80,11 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         """Check the values; a bad one would cost a run."""
+        # One name for one method, so that it is not run once for each way to write an option.
+        spelled = re.sub(
+            r"=(true|false|null)(?=\+|$)", lambda m: "=" + _AS_PYTHON[m[1]], self.method
+        )
+        object.__setattr__(self, "method", spelled)
         if self.method.startswith("tabnsm-"):
             own = "paper" if self.method_key == "tabnsm-paper" else "default"
             object.__setattr__(self, "encoding", own)

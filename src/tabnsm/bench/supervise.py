@@ -117,7 +117,7 @@ def supervise(
         try:
             reader = threading.Thread(target=_follow, args=(process, watch), daemon=True)
             reader.start()
-            _send(process, request)
+            _send(process, request | {"scratch": folder})
             ending = _wait(process, watch, stop)
             reader.join()
         finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -32,7 +33,7 @@ def main() -> int:
     """
     output = _private_output()
     request = json.loads(_read_line())
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=_die_with_parent, args=(request["scratch"],), daemon=True).start()
 
     def say(**words: str) -> None:
         output.write(json.dumps(words) + "\n")
@@ -86,9 +87,10 @@ def _read_line() -> bytes:
     return bytes(line)
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(scratch: str) -> None:
     while os.read(0, 1):
         pass
+    shutil.rmtree(scratch, ignore_errors=True)  # the parent would have, were it not gone
     with contextlib.suppress(OSError, AttributeError):
         # Processes that the method started are of this group, unlike the parent.
         if os.getpgrp() == os.getpid():

@@ -9,6 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from tabnsm.bench.baselines.common import Columns
+from tabnsm.bench.baselines.hot_rows import (
+    HotBatchEnsemble,
+    HotLinear,
+    Positions,
+    has_long_rows,
+    take_positions,
+)
 from tabnsm.bench.baselines.torch_models import NetworkMethod
 
 _RTDL = "rtdl_revisiting_models"
@@ -23,7 +30,7 @@ class Flat(nn.Module):
     columns : Columns
         Which features are codes.
     network : nn.Module
-        From (B, d_in) to (B, 1).
+        From (B, d_in) to (B, 1); its first linear layer looks categories up by the thousand.
     embedding : nn.Module or None
         From numbers (B, n) to (B, n, d), flattened before the network.
 
@@ -41,15 +48,23 @@ class Flat(nn.Module):
         self.sizes = columns.category_sizes
         self.network = network
         self.embedding = embedding
+        self.positions = None
+        if has_long_rows(columns):
+            d_in = next(m.in_features for m in network.modules() if isinstance(m, nn.Linear))
+            self.positions = Positions(self.sizes, d_in - sum(self.sizes))
+            take_positions(network, nn.Linear, HotLinear, len(self.sizes))
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """Predict."""
         if self.embedding is not None and numbers.shape[1]:
             numbers = self.embedding(numbers).flatten(1)  # (B, n_numbers * d)
-        hot = [
-            nn.functional.one_hot(codes[:, position], size).to(numbers.dtype)
-            for position, size in enumerate(self.sizes)
-        ]
+        if self.positions is not None:
+            hot = [self.positions(codes).to(numbers.dtype)]
+        else:
+            hot = [
+                nn.functional.one_hot(codes[:, position], size).to(numbers.dtype)
+                for position, size in enumerate(self.sizes)
+            ]
         output: Tensor = self.network(torch.cat([numbers, *hot], dim=1))
         return output.squeeze(1)
 
@@ -163,6 +178,10 @@ def tabm(**given: Any) -> NetworkMethod:
             d_out=1,
             **options,
         )
+        if has_long_rows(columns):
+            sizes = columns.category_sizes
+            network.cat_module = Positions(sizes, columns.n_numbers)
+            take_positions(network, library.LinearBatchEnsemble, HotBatchEnsemble, len(sizes))
         return Tokens(columns, network)
 
     training = {"learning_rate": 2e-3, "weight_decay": 3e-4}
