@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from page import put_between
 from sklearn.model_selection import train_test_split
 
 from tabnsm import TabNSMRegressor
@@ -113,11 +114,7 @@ def in_words(score: float) -> str:
 
 def fill(page: str, folder: Path) -> str:
     """The page with the table of all records between its marks."""
-    start, opening, rest = page.partition(MARKS[0])
-    _, closing, end = rest.partition(MARKS[1])
-    if not (opening and closing):
-        raise ValueError(f"The page must have {MARKS[0]} and, behind it, {MARKS[1]}; add them.")
-    return f"{start}{MARKS[0]}\n\n{table(folder)}\n\n{MARKS[1]}{end}"
+    return put_between(page, MARKS, table(folder))
 
 
 def parsed(entry: str) -> tuple[str, Any]:
