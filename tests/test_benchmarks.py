@@ -425,3 +425,24 @@ def test_the_page_has_all_screens() -> None:
     page = (ROOT / "docs" / "accuracy.md").read_text()
     assert all(page.count(mark) == 1 for mark in module.MARKS)
     assert module.fill(page, ROOT / "results" / "studies" / "screens") == page
+
+
+def test_tables_to_carry_over_to_are_as_described(tmp_path: Path) -> None:
+    import pandas as pd
+
+    module = script("carry_over")
+    module.write_tables(tmp_path)
+    for name, table in module.TABLES.items():
+        about = json.loads((tmp_path / f"{name}.json").read_text())
+        frame = pd.read_parquet(tmp_path / about["file"])
+        assert about["target"] == table.target
+        assert {about["target"], *about["drop"]} < set(frame.columns)
+        assert len(frame) >= 2000
+        assert np.isfinite(frame[about["target"]].to_numpy(dtype=float)).all()
+
+
+def test_the_page_has_what_carried_over() -> None:
+    module = script("carry_over")
+    page = (ROOT / "docs" / "accuracy.md").read_text()
+    assert all(page.count(mark) == 1 for mark in module.MARKS)
+    assert module.fill(page, ROOT / "results" / "studies" / "carry_over") == page
