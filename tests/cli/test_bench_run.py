@@ -51,6 +51,16 @@ def test_runs_are_done_then_skipped(folder: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "1 run: 1 finished before\n"
 
 
+def test_two_ways_to_write_an_option_are_one_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    methods = "toy_methods:Linear+takes_frames=true,toy_methods:Linear+takes_frames=True"
+    assert run(folder, methods, "--target", "price", "--threads", "1") is None
+    assert capsys.readouterr().out.splitlines()[-1] == "1 run: 1 done"
+    [result] = load_results(folder / "results")
+    assert result["spec"]["method"] == "toy_methods:Linear+takes_frames=True"
+
+
 def test_nothing_begins_when_something_is_wrong(folder: Path) -> None:
     cases: list[tuple[str, tuple[str, ...], str, str]] = [
         ("ridge", (), "sales", "--target must be given"),

@@ -88,7 +88,7 @@ def run(
         dataset_key("--datasets", name, data_dir, target)
         for name in some_words("--datasets", datasets)
     ]
-    specs = [
+    every = [
         RunSpec(
             method,
             name,
@@ -109,6 +109,7 @@ def run(
             some_words("--methods", methods),
         )
     ]
+    specs = list(dict.fromkeys(every))  # +x=true and +x=True are one method
     check_methods(specs)
     with shown_runs(len(specs), Console(highlight=False)) as table:
         run_many(
