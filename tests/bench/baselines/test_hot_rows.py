@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from tabnsm.bench.baselines import hot_rows, networks
 from tabnsm.bench.baselines.catalog import make
 from tabnsm.bench.baselines.common import Columns
+from tabnsm.bench.baselines.dcn import dcn_v2
+from tabnsm.bench.baselines.snn import snn
 from tabnsm.bench.baselines.torch_models import NetworkMethod
 from tabnsm.bench.protocol import Prepared
 
@@ -20,6 +22,7 @@ NETWORKS = {
     "resnet": networks.resnet(d_block=16),
     "mlp-plr": networks.mlp_plr(d_block=16),
     "tabm": networks.tabm(d_block=16, k=4),
+    "snn": snn(d_block=16),
 }
 
 
@@ -59,6 +62,12 @@ def test_outputs_and_gradients_are_those_of_one_hot_rows(
     assert dict(looking.named_parameters()).keys() == wanted.keys()
     for name, parameter in looking.named_parameters():
         torch.testing.assert_close(parameter.grad, wanted[name].grad, rtol=1e-4, atol=1e-6)
+
+
+def test_a_network_that_sees_the_row_twice_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, long = both_ways(dcn_v2(d_block=16), COLUMNS, monkeypatch)
+    rows = some_rows(COLUMNS, 40)
+    assert torch.equal(long(*rows), dense(*rows))
 
 
 @pytest.mark.parametrize("key", ["mlp", "tabm"])

@@ -21,7 +21,7 @@ _MOST_COLUMNS = 4096
 
 
 def has_long_rows(columns: Columns) -> bool:
-    """Whether one-hot rows are mostly zeros, and many.
+    """Whether one-hot rows have thousands of columns, nearly all of them zeros.
 
     Examples
     --------
@@ -131,29 +131,28 @@ class HotBatchEnsemble(nn.Module):
         return output
 
 
-def take_positions(network: nn.Module, kind: type[nn.Module], hot: type[nn.Module], n: int) -> None:
-    """Give a network that takes one-hot rows a first layer that takes `n` positions.
+def take_positions(network: nn.Module, layer: str, hot: type[nn.Module], n_hot: int) -> None:
+    """Give a network that takes one-hot rows a layer that takes positions.
 
     Parameters
     ----------
     network : nn.Module
-        Its first module of `kind` is what sees the rows.
-    kind : type
-        Of that layer.
+        Has a layer that sees the rows, and nothing else of it does.
+    layer : str
+        Name of that layer.
     hot : type
         `HotLinear` or `HotBatchEnsemble`.
-    n : int
+    n_hot : int
         Positions in a row.
 
     Examples
     --------
     >>> network = nn.Sequential(nn.Linear(5, 2), nn.ReLU(), nn.Linear(2, 1))
-    >>> take_positions(network, nn.Linear, HotLinear, 2)
+    >>> take_positions(network, "0", HotLinear, 2)
     >>> [type(module).__name__ for module in network]
     ['HotLinear', 'ReLU', 'Linear']
     """
-    name = next(name for name, module in network.named_modules() if isinstance(module, kind))
-    network.set_submodule(name, hot(network.get_submodule(name), n))
+    network.set_submodule(layer, hot(network.get_submodule(layer), n_hot))
 
 
 def _parts(row: Tensor, n_hot: int) -> tuple[Tensor, Tensor]:

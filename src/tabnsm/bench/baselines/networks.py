@@ -30,9 +30,12 @@ class Flat(nn.Module):
     columns : Columns
         Which features are codes.
     network : nn.Module
-        From (B, d_in) to (B, 1); its first linear layer looks categories up by the thousand.
+        From (B, d_in) to (B, 1).
     embedding : nn.Module or None
         From numbers (B, n) to (B, n, d), flattened before the network.
+    first_layer : str or None
+        Name of the network's linear layer that sees the row, if nothing else of it does: where
+        categories come by the thousand, it looks them up.
 
     Shape
     -----
@@ -42,17 +45,22 @@ class Flat(nn.Module):
     """
 
     def __init__(
-        self, columns: Columns, network: nn.Module, embedding: nn.Module | None = None
+        self,
+        columns: Columns,
+        network: nn.Module,
+        embedding: nn.Module | None = None,
+        *,
+        first_layer: str | None = None,
     ) -> None:
         super().__init__()
         self.sizes = columns.category_sizes
         self.network = network
         self.embedding = embedding
         self.positions = None
-        if has_long_rows(columns):
-            d_in = next(m.in_features for m in network.modules() if isinstance(m, nn.Linear))
+        if first_layer is not None and has_long_rows(columns):
+            d_in = network.get_parameter(f"{first_layer}.weight").shape[1]
             self.positions = Positions(self.sizes, d_in - sum(self.sizes))
-            take_positions(network, nn.Linear, HotLinear, len(self.sizes))
+            take_positions(network, first_layer, HotLinear, len(self.sizes))
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """Predict."""
@@ -100,7 +108,8 @@ def mlp(**given: Any) -> NetworkMethod:
 
     def build(columns: Columns, options: dict[str, Any]) -> nn.Module:
         d_in = columns.n_numbers + sum(columns.category_sizes)
-        return Flat(columns, library.MLP(d_in=d_in, d_out=1, **options))
+        network = library.MLP(d_in=d_in, d_out=1, **options)
+        return Flat(columns, network, first_layer="blocks.0.linear")
 
     return NetworkMethod("MLP", _RTDL, build, _MLP_OPTIONS, {}, given)
 
@@ -118,7 +127,8 @@ def resnet(**given: Any) -> NetworkMethod:
 
     def build(columns: Columns, options: dict[str, Any]) -> nn.Module:
         d_in = columns.n_numbers + sum(columns.category_sizes)
-        return Flat(columns, library.ResNet(d_in=d_in, d_out=1, **options))
+        network = library.ResNet(d_in=d_in, d_out=1, **options)
+        return Flat(columns, network, first_layer="input_projection")
 
     return NetworkMethod("ResNet", _RTDL, build, defaults, {}, given)
 
@@ -142,7 +152,8 @@ def mlp_plr(**given: Any) -> NetworkMethod:
         if columns.n_numbers:
             embedding = embeddings.PeriodicEmbeddings(columns.n_numbers, **of_embedding)
         d_in = columns.n_numbers * options["d_embedding"] + sum(columns.category_sizes)
-        return Flat(columns, library.MLP(d_in=d_in, d_out=1, **of_mlp), embedding)
+        network = library.MLP(d_in=d_in, d_out=1, **of_mlp)
+        return Flat(columns, network, embedding, first_layer="blocks.0.linear")
 
     return NetworkMethod("MLP-PLR", "rtdl-num-embeddings", build, defaults, {}, given)
 
@@ -181,7 +192,7 @@ def tabm(**given: Any) -> NetworkMethod:
         if has_long_rows(columns):
             sizes = columns.category_sizes
             network.cat_module = Positions(sizes, columns.n_numbers)
-            take_positions(network, library.LinearBatchEnsemble, HotBatchEnsemble, len(sizes))
+            take_positions(network, "backbone.blocks.0.0", HotBatchEnsemble, len(sizes))
         return Tokens(columns, network)
 
     training = {"learning_rate": 2e-3, "weight_decay": 3e-4}

@@ -57,6 +57,6 @@ def snn(**given: Any) -> NetworkMethod:
 
     def build(columns: Columns, options: dict[str, Any]) -> nn.Module:
         d_in = columns.n_numbers + sum(columns.category_sizes)
-        return Flat(columns, snn_network(d_in, **options))
+        return Flat(columns, snn_network(d_in, **options), first_layer="0")
 
     return NetworkMethod("SNN", "tabnsm", build, _DEFAULTS, {}, given)

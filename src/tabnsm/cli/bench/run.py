@@ -88,7 +88,7 @@ def run(
         dataset_key("--datasets", name, data_dir, target)
         for name in some_words("--datasets", datasets)
     ]
-    every = [
+    every = (
         RunSpec(
             method,
             name,
@@ -103,13 +103,13 @@ def run(
             sample_fraction=sample_fraction,
         )
         for name, split, seed, method in itertools.product(
-            dict.fromkeys(names),
+            names,
             numbers("--splits", splits),
             numbers("--seeds", seeds),
             some_words("--methods", methods),
         )
-    ]
-    specs = list(dict.fromkeys(every))  # +x=true and +x=True are one method
+    )
+    specs = list(dict.fromkeys(every))  # what is named twice is one run
     check_methods(specs)
     with shown_runs(len(specs), Console(highlight=False)) as table:
         run_many(
