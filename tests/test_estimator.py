@@ -396,6 +396,20 @@ def test_time_limit_stops_early(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_counts_are_predicted_by_their_mean() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    visits = rng.choice([0.0, 1.0, 8.0], size=600, p=[0.7, 0.2, 0.1])  # mean 1, median 0
+    model = quick(max_epochs=8).fit(X, visits)
+    assert model.options_.objective.loss == "mse"
+    assert model.predict(X).mean() == pytest.approx(1.0, abs=0.25)
+    same = quick(max_epochs=8, loss="mse").fit(X, visits)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    blend = quick(max_epochs=8, loss="blend").fit(X, visits)
+    assert blend.predict(X).mean() < 0.75
+    assert quick(preset="paper").fit(X, visits).options_.objective.loss == "blend"
+
+
 def test_interrupt_keeps_the_best_model_so_far(
     mixed: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:

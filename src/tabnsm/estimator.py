@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -77,8 +78,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         sees the one that the interaction makes alone.
     head_width : int, default 256
         Inner width of the regression head.
-    loss : {"blend", "mse", "mae", "log_cosh"}, default "blend"
-        Huber and GridLoss blended as below, or a plain loss instead: the paper's ablation.
+    loss : {"auto", "blend", "mse", "mae", "log_cosh"} or None, default None
+        A plain loss, or Huber and GridLoss blended as below: "auto", but for targets of at most
+        12 distinct values, where it is "mse" unless the blend is changed; paper: "blend".
     huber_weight : float, default 0.5
         Share of the Huber loss in the objective; the rest is GridLoss.
     huber_delta : float, default 1.0
@@ -224,7 +226,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mixer_chunk_size: int = 64,
         token_parts: int | None = None,
         head_width: int = 256,
-        loss: Literal["blend", "mse", "mae", "log_cosh"] = "blend",
+        loss: Literal["auto", "blend", "mse", "mae", "log_cosh"] | None = None,
         huber_weight: float = 0.5,
         huber_delta: float = 1.0,
         n_grid_cells: int = 100,
@@ -393,6 +395,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         linear = None
         if options.objective.linear_part:
             data, linear = without_linear_part(data, encoder.category_sizes)
+        options = replace(options, objective=options.objective.for_target(data.train_target))
         scaler = TargetScaler.fit(
             data.train_target,
             data.train_weight,

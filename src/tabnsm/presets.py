@@ -32,6 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "d_token": 64,
         "gates": "feature",
         "token_parts": 0,
+        "loss": "blend",
         "normalize_grid": False,
         "temperature": 1.0,
         "bend_tails": False,

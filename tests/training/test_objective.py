@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -185,3 +186,24 @@ def test_shapes_that_would_broadcast():
         objective.row_losses(torch.zeros(0), torch.zeros(0), (0.0, 1.0))
     with pytest.raises(InvalidDataError, match="sample_weight must have the shape of the target"):
         objective.batch_loss(torch.zeros(4), torch.ones(4), torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("levels", "options", "loss"),
+    [
+        (12, {}, "mse"),
+        (13, {}, "blend"),
+        (5, {"loss": "blend"}, "blend"),
+        (5, {"loss": "mae"}, "mae"),
+        (5, {"n_grid_cells": 50}, "blend"),
+        (5, {"normalize_grid": False, "temperature": 1.0}, "blend"),
+        (5, {"bend_tails": False}, "mse"),
+        (13, {"loss": "mse"}, "mse"),
+    ],
+)
+def test_auto_is_squared_error_for_ratings(levels, options, loss):
+    ratings = np.repeat(np.arange(float(levels)), 20)
+    config = ObjectiveConfig(**options)
+    resolved = config.for_target(ratings)
+    assert resolved == dataclasses.replace(config, loss=loss)
+    assert resolved.for_target(np.arange(100.0)) == resolved

@@ -12,6 +12,7 @@ from typing import Any
 from tabnsm.errors import InvalidOptionError
 from tabnsm.estimator import TabNSMRegressor
 from tabnsm.presets import Options, resolve_options
+from tabnsm.training.objective import BLEND_OPTIONS, PLAIN_LOSSES
 from tabnsm.tuning.config_file import check_names, option_names
 from tabnsm.tuning.report import Report
 from tabnsm.tuning.result import TuningResult
@@ -27,7 +28,6 @@ _SPARSE = (
     "selection_block_size",
     "n_selected_blocks",
 )
-_BLEND = ("huber_weight", "n_grid_cells", "temperature")
 
 
 def tune(
@@ -167,8 +167,8 @@ def _searched(
         without |= {"d_head", "n_heads"}
     if fixed.get("attention", "sparse") != "sparse":
         without |= set(_SPARSE)
-    if fixed.get("loss", "blend") != "blend":
-        without |= set(_BLEND)
+    if fixed.get("loss") in PLAIN_LOSSES:
+        without |= set(BLEND_OPTIONS)
     return dict(space) if is_users else {k: v for k, v in space.items() if k not in without}
 
 

@@ -117,7 +117,7 @@ class TuningRows:
 
         trainer = Trainer(
             dataclasses.replace(options.training, time_limit=limit),
-            Objective(options.objective),
+            Objective(options.objective.for_target(data.train_target)),
             scaler,
             data,
             self.device,
