@@ -52,6 +52,26 @@ def test_the_best_options_reproduce_the_best_score(
     assert result.best_score == min(t.score for t in result.trials if t.score is not None)
 
 
+@pytest.mark.parametrize(
+    ("options", "is_searched"),
+    [
+        ({}, False),
+        ({"loss": "blend"}, True),
+        ({"loss": "mae"}, False),
+        ({"n_grid_cells": 50}, True),
+    ],
+)
+def test_what_only_the_blend_has_is_not_searched_for_ratings(
+    data: tuple[pd.DataFrame, np.ndarray], options: dict[str, Any], is_searched: bool
+) -> None:
+    X, y = data
+    stars = np.digitize(y, [-1, 0, 1])
+    result = tune(X, stars, options=SMALL | options, n_trials=2, random_state=0)
+    assert all(("huber_weight" in trial.options) == is_searched for trial in result.trials)
+    model = TabNSMRegressor(**result.best_options, random_state=0).fit(X, stars)
+    assert model.history_.best.validation_rmse == result.best_score
+
+
 def test_a_straight_target_is_tuned_on_what_a_straight_fit_leaves(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,8 @@ def tune(
     rows = TuningRows(
         base, X, y, sample_weight, X_val, y_val, validation_groups, validation_time, verbose
     )
+    if space is None and resolved.objective.for_target(rows.target).loss in PLAIN_LOSSES:
+        searched = {k: v for k, v in searched.items() if k not in BLEND_OPTIONS}
 
     def objective(drawn: dict[str, Any], report: Report) -> float:
         chosen = base.get_params(deep=False) | estimator_options(drawn, base.n_heads)
@@ -167,8 +169,6 @@ def _searched(
         without |= {"d_head", "n_heads"}
     if fixed.get("attention", "sparse") != "sparse":
         without |= set(_SPARSE)
-    if fixed.get("loss") in PLAIN_LOSSES:
-        without |= set(BLEND_OPTIONS)
     return dict(space) if is_users else {k: v for k, v in space.items() if k not in without}
 
 
