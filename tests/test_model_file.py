@@ -20,7 +20,7 @@ from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegres
 from tabnsm.container import META_KEY, read_container, write_container
 from tabnsm.model_file import EARLIER_OPTIONS
 
-FIXTURE = Path(__file__).parent / "fixtures" / "model-format-1.safetensors"
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture(scope="module")
@@ -220,13 +220,24 @@ def test_bad_device_is_refused(model: TabNSMRegressor, tmp_path: Path) -> None:
         TabNSMRegressor.load(tmp_path / "m.safetensors", device="abacus")
 
 
-def test_the_first_files_can_still_be_read() -> None:
-    """Written by version 0.1.0; every later version must give these predictions."""
-    expected = json.loads(FIXTURE.with_suffix(".json").read_text())
-    model = TabNSMRegressor.load(FIXTURE)
+def _load_fixture(version: int) -> TabNSMRegressor:
+    """A model of an earlier file format, after a check of what it predicts."""
+    path = FIXTURES / f"model-format-{version}.safetensors"
+    expected = json.loads(path.with_suffix(".json").read_text())
+    model = TabNSMRegressor.load(path)
     rows = pd.DataFrame(expected["rows"])
     rows["when"] = pd.to_datetime(rows["when"])
     np.testing.assert_allclose(model.predict(rows), expected["predictions"], rtol=1e-4)
+    return model
+
+
+@pytest.mark.parametrize(("version", "n_members"), [(1, 1), (2, 8), (3, 8)])
+def test_earlier_files_can_still_be_read(version: int, n_members: int) -> None:
+    assert len(_load_fixture(version).histories_) == n_members
+
+
+def test_options_that_the_first_files_do_not_know() -> None:
+    model = _load_fixture(1)
     # What came later is not what they were made with.
     options = {k: v for part in model.options_.to_dict().values() for k, v in part.items()}
     assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
