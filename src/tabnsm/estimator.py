@@ -25,6 +25,7 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
+from tabnsm.threads import one_torch_thread
 from tabnsm.training.checkpoint import make_checkpoint_folder
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
@@ -172,7 +173,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     device : str, default "auto"
         "auto" is a GPU where there is one (untested for lack of one), else the CPU.
     random_state : int, RandomState or None, default None
-        Same number, same bits on a CPU with as many threads.
+        Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
         0 is silent, 1 shows a bar, 2 a line per epoch.
 
@@ -323,6 +324,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    @one_torch_thread()
     def fit(
         self,
         X: Any,
@@ -428,6 +430,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """One record per epoch of the first network, its best epoch and why training stopped."""
         return self.histories_[0]
 
+    @one_torch_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row.
 
@@ -449,6 +452,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             prediction += self.linear_part_.predict(encoded)
         return prediction
 
+    @one_torch_thread()
     def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
         """Attribute the prediction of every row to the input columns.
 
