@@ -23,7 +23,7 @@ ALLOWED = {
     "preprocessing": {"errors", "threads"},
     "metrics": {"errors"},
     "files": {"errors"},
-    "training": {"errors", "container", "functional", "nn", "preprocessing"},
+    "training": {"errors", "container", "functional", "nn", "preprocessing", "threads"},
     "presets": {"errors", "nn", "preprocessing", "training"},
     "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }

@@ -15,6 +15,7 @@ from torch import Generator, Tensor, nn
 from tabnsm.errors import TabNSMError, TabNSMWarning
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.threads import map_in_threads
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.config import TrainingConfig
@@ -267,7 +268,6 @@ def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
     return tile
 
 
-@torch.inference_mode()
 def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
     """Standardised predictions of all rows in float32, in tiles of fixed size.
 
@@ -280,11 +280,20 @@ def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) ->
     predictions = np.empty(table.n_rows, dtype=np.float32)
     alone = getattr(model, "rows_are_independent", False)
     size = tile_rows(table.n_features, COMPILED_TILE_TOKENS if alone else TILE_TOKENS)
-    for start in range(0, table.n_rows, size):
+
+    @torch.inference_mode()  # holds for the thread that enters it
+    def predict_tile(start: int) -> None:
         stop = min(start + size, table.n_rows)
         rows = torch.arange(start, stop if alone else start + size).clamp_(max=stop - 1)
         tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (size,)
         predictions[start:stop] = tile[: stop - start]
+
+    starts = range(0, table.n_rows, size)
+    if len(starts) > 1 and device.type == "cpu":
+        map_in_threads(predict_tile, starts)
+    else:
+        for start in starts:
+            predict_tile(start)
     model.train(was_training)
     return predictions
 
