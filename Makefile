@@ -12,10 +12,11 @@ help: ## Show the targets
 
 setup: $(STAMP) ## Make .venv with everything for development
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/tabnsm/kernels/*.c)
+$(STAMP): pyproject.toml bench/pyproject.toml constraints.txt setup.py \
+    $(wildcard src/tabnsm/kernels/*.c)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[dev]"
+	    --constraint constraints.txt --editable ".[dev]" --editable ./bench
 	@touch $@
 
 demo: $(STAMP) ## Train on real loans with free text, compare, draw (about 5 minutes)
@@ -37,8 +38,8 @@ wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and 
 	bash scripts/check_wheel.sh $(BIN)/python
 
 bench: $(STAMP) ## Speed and memory beside peers (slow; wants an idle machine)
-	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python bench/speed/run.py
+	$(BIN)/python bench/speed/report.py
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) build dist demo-output src/*.egg-info
+	rm -rf $(VENV) build dist demo-output src/*.egg-info bench/build bench/src/*.egg-info

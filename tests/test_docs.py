@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / folder / "README.md" for folder in (".", "bench")),
+    *(page for folder in ("docs", "bench/docs") for page in sorted((ROOT / folder).glob("*.md"))),
+]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.M | re.S)
 
 
@@ -42,7 +45,7 @@ def program(page: Path) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", program(page)]
     environment = os.environ | {"PYTHONWARNINGS": "error::DeprecationWarning:tabnsm"}

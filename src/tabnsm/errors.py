@@ -43,5 +43,9 @@ class MissingExtraError(ImportError, TabNSMError):
         self.extra = extra
 
 
+class MissingPackageError(ImportError, TabNSMError):
+    """A command of a distribution that is not installed, or that cannot be loaded."""
+
+
 class TabNSMWarning(UserWarning):
     """A word to the user about data or training that is worth a look."""

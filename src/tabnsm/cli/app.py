@@ -11,7 +11,8 @@ from typing import Annotated, TextIO
 
 import typer
 
-from tabnsm.cli import bench, explain, fit, info, predict, tune
+from tabnsm.cli import explain, fit, info, predict, tune
+from tabnsm.cli.extensions import ExtensibleGroup
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import TabNSMError, TabNSMWarning
 
@@ -19,6 +20,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 app = typer.Typer(
     name="tabnsm",
+    cls=ExtensibleGroup,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -41,7 +43,6 @@ app.command("evaluate", help=predict.EVALUATE_HELP)(predict.evaluate)
 app.command("explain", help=explain.HELP)(explain.explain)
 app.command("info", help=info.INFO_HELP)(info.info)
 app.command("demo", help=info.DEMO_HELP)(info.demo)
-app.add_typer(bench.app, name="bench")
 app.command("cache", help=info.CACHE_HELP)(info.cache)
 
 
