@@ -25,8 +25,8 @@ ALLOWED = {
     "files": {"atomic", "errors"},
     "training": {"errors", "container", "functional", "nn", "preprocessing"},
     "presets": {"errors", "nn", "preprocessing", "training"},
-    "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }
+ALLOWED["model_file"] = {"_version", "container", "files", "presets", *ALLOWED["presets"]}
 ALLOWED["members"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
 ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
 ALLOWED["estimator"] = set(ALLOWED)

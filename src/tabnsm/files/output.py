@@ -49,6 +49,10 @@ class TableWriter:
             raise InvalidDataError(
                 f"The output must end in {', '.join(_ENDINGS)}, got {path}. Rename it."
             )
+        if self._path is None and sys.stdout is None:
+            raise InvalidDataError(
+                "The standard output must be open to print rows, but it is closed. Name a file."
+            )
         self._replacement = ExitStack()
         self._temporary: Path | None = None
         self._writer: Any = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
 
 MODEL_ENDING = ".safetensors"
 # Also of tables that are not read: none of them is a model or a list of options.
@@ -138,10 +139,30 @@ def check_model_ending(path: str | Path) -> None:
 got sales.csv.gz, which is the name of a table. Choose another name.
     """
     if has_table_ending(path) or Path(path).suffix.lower() == ".json":
-        kind = "a table" if has_table_ending(path) else "JSON"
+        kind = "a table" if has_table_ending(path) else "a JSON file"
         raise InvalidOptionError(
             f"A model must be saved to a file that ends in {MODEL_ENDING}, got {path}, which is "
             f"the name of {kind}. Choose another name."
+        )
+
+
+def check_model_output(path: str | Path) -> None:
+    """Check, before training, that a model can be saved; warn of an unusual ending.
+
+    Parameters
+    ----------
+    path : str or Path
+        The model file to be.
+    """
+    check_output(path)
+    check_model_ending(path)
+    if Path(path).suffix.lower() != MODEL_ENDING:
+        warnings.warn(
+            f"{path} does not end in {MODEL_ENDING}. The model is saved under this name all the "
+            f"same, as a safetensors file; choose a name with {MODEL_ENDING} if other programs "
+            "are to recognise it.",
+            TabNSMWarning,
+            stacklevel=3,
         )
 
 
