@@ -41,14 +41,33 @@ def write(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
         ('a,b\n1,5" pipe\n', {"a": ["1"], "b": ['5" pipe']}),
         ("a,b\nNA,\n NaN ,NULL\n", {"a": [None, None], "b": [None, None]}),
         ("a;b\n1,5;x\n-2;y,z\n", {"a": ["1.5", "-2"], "b": ["x", "y,z"]}),
+        ("a;b\n-1,6e-05;+1,5E+3\n,5;-,25\n", {"a": ["-1.6e-05", ".5"], "b": ["+1.5E+3", "-.25"]}),
+        ("a;b\n1.234,5;-1.234.567,89\n7,5; 999,0 \n",
+         {"a": ["1234.5", "7.5"], "b": ["-1234567.89", "999.0"]}),
+        ("a;b\n1 234,5;1'234,5\n1\u202f234,5;\u22121\u2019234,5\n",
+         {"a": ["1234.5", "1234.5"], "b": ["1234.5", "-1234.5"]}),
+        # Text, dates, lists, versions and other ways to write numbers stay as they are.
+        ("a;b\n1,5 kg;45,5 %\n1,2,3;01.02.2024\n", {"a": ["1,5 kg", "1,2,3"],
+                                                   "b": ["45,5 %", "01.02.2024"]}),
+        ("a;b\n12.34,5;1.234.567\n1,;1,5e\n", {"a": ["12.34,5", "1,"], "b": ["1.234.567", "1,5e"]}),
+        ("a;b\n1 2,5;x,5\n1.2345,6;1.234\n", {"a": ["1 2,5", "1.2345,6"], "b": ["x,5", "1.234"]}),
         ('a,b\n"1,5",x\n', {"a": ["1,5"], "b": ["x"]}),
         ("a,b\nZürich,日本\n", {"a": ["Zürich"], "b": ["日本"]}),
     ],
-)
+)  # fmt: skip
 def test_csv_as_people_have_them(
     tmp_path: Path, content: str, expected: dict[str, list[str | None]]
 ) -> None:
     assert read_table(write(tmp_path, content)).to_pydict() == expected
+
+
+def test_points_of_two_meanings_are_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path, "a;b\n1.234,5;1.234\n1.234;7,5\n")
+    with pytest.warns(
+        TabNSMWarning, match=r"Column 'a' .*'1\.234,5'.* beside such as '1\.234'"
+    ) as c:
+        assert read_table(path).to_pydict() == {"a": ["1234.5", "1.234"], "b": ["1.234", "7.5"]}
+    assert len(c) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
