@@ -138,10 +138,20 @@ def test_gzip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("no.csv", "there is no file"), (".", "is a folder"), ("t.xlsx", r"must end in \.csv")],
+    [
+        ("no.csv", "there is no file"),
+        (".", "is a folder"),
+        ("t.pkl", r"must end in \.csv.*Rename it or convert it"),
+        ("t.json", r"got .*t\.json\. Write one object per line to a \.jsonl file"),
+        ("t.csv.bz2", "decompress it with bunzip2"),
+        ("t.csv.xz", "decompress it with unxz"),
+        ("t.CSV.ZIP", "unpack it with unzip"),
+        ("t.xls", r"Save it as \.xlsx or \.csv"),
+    ],
 )
 def test_paths_that_are_no_tables(tmp_path: Path, name: str, message: str) -> None:
-    write(tmp_path, "x", "t.xlsx")
+    if name.startswith("t."):
+        write(tmp_path, "x", name)
     with pytest.raises(InvalidDataError, match=message):
         open_table(tmp_path / name)
 
@@ -223,7 +233,7 @@ def test_what_is_written_is_read_back(
     assert read_table(path).equals(table)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "feather"])
 def test_categories_may_differ_between_batches(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"t.{kind}"
     with TableWriter(path) as writer:
@@ -239,7 +249,7 @@ def test_cells_can_be_read_as_written(tmp_path: Path) -> None:
     assert file.read().to_pydict() == {"country": [None], "b": ["1.5"]}
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "feather", "arrow"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "ndjson", "parquet", "feather", "arrow"])
 def test_writer_is_whole_or_nothing(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"out.{kind}"
     with TableWriter(path) as writer:

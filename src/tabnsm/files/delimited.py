@@ -141,12 +141,10 @@ class DelimitedFile(TableFile):
             if not len(matches):
                 return
             found.append(matches[0].as_py())
-        warnings.warn(
+        warn(
             f"Column {name!r} of {self.path} has numbers such as {found[0]!r}, with points between "
             f"thousands, beside such as {found[1]!r}, whose point was read as a decimal one. If it "
-            "sets thousands apart, write these numbers without it.",
-            TabNSMWarning,
-            stacklevel=5,
+            "sets thousands apart, write these numbers without it."
         )
 
     def _explain(self, error: Exception) -> InvalidDataError:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
+from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
 
 MODEL_ENDING = ".safetensors"
 # Also of tables that are not read: none of them is a model or a list of options.
@@ -157,12 +156,10 @@ def check_model_output(path: str | Path) -> None:
     check_output(path)
     check_model_ending(path)
     if Path(path).suffix.lower() != MODEL_ENDING:
-        warnings.warn(
+        warn(
             f"{path} does not end in {MODEL_ENDING}. The model is saved under this name all the "
             f"same, as a safetensors file; choose a name with {MODEL_ENDING} if other programs "
-            "are to recognise it.",
-            TabNSMWarning,
-            stacklevel=3,
+            "are to recognise it."
         )
 
 
