@@ -13,7 +13,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     *(ROOT / folder / "README.md" for folder in (".", "bench")),
-    *(page for folder in ("docs", "bench/docs") for page in sorted((ROOT / folder).glob("*.md"))),
+    *(
+        page
+        for folder in ("docs", "bench/docs")
+        for page in sorted((ROOT / folder).rglob("*.md"))
+        if "_build" not in page.parts
+    ),
 ]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.M | re.S)
 
@@ -45,7 +50,7 @@ def program(page: Path) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_run(page: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", program(page)]
     environment = os.environ | {"PYTHONWARNINGS": "error::DeprecationWarning:tabnsm"}

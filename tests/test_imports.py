@@ -15,18 +15,19 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tabnsm"
 ALLOWED = {
     "_version": set(),
     "errors": set(),
-    "container": {"errors"},
+    "atomic": set(),
+    "container": {"atomic", "errors"},
     "functional": {"errors"},
     "threads": set(),
     "kernels": {"errors", "functional", "threads"},
     "nn": {"errors", "functional", "kernels"},
     "preprocessing": {"errors", "threads"},
     "metrics": {"errors"},
-    "files": {"errors"},
+    "files": {"atomic", "errors"},
     "training": {"errors", "container", "functional", "nn", "preprocessing", "threads"},
     "presets": {"errors", "nn", "preprocessing", "training"},
-    "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }
+ALLOWED["model_file"] = {"_version", "container", "files", "presets", *ALLOWED["presets"]}
 ALLOWED["members"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
 ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
 ALLOWED["estimator"] = set(ALLOWED)

@@ -189,12 +189,12 @@ def test_kill_while_saving_leaves_the_old_file(
     before = path.read_bytes()
     code = (
         "import sys, os, time\n"
-        "from tabnsm import TabNSMRegressor, container\n"
+        "from tabnsm import TabNSMRegressor\n"
         "m = TabNSMRegressor.load(sys.argv[1])\n"
         "real = os.fsync\n"
         "def stall(handle):\n"
         "    print('WRITING', flush=True); time.sleep(60)\n"
-        "container.os.fsync = stall\n"
+        "os.fsync = stall\n"
         "m.save(sys.argv[1])\n"
     )
     process = subprocess.Popen(
@@ -206,6 +206,9 @@ def test_kill_while_saving_leaves_the_old_file(
     process.communicate()
     assert path.read_bytes() == before
     np.testing.assert_array_equal(TabNSMRegressor.load(path).predict(frame), model.predict(frame))
+    assert len(list(tmp_path.iterdir())) == 2
+    model.save(path)  # removes what the killed process left
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_save_leaves_nothing(model: TabNSMRegressor, tmp_path: Path) -> None:

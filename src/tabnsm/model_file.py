@@ -12,6 +12,7 @@ import torch
 from tabnsm._version import __version__
 from tabnsm.container import read_container, write_container
 from tabnsm.errors import ModelFileError, TabNSMError
+from tabnsm.files.output_path import check_model_ending
 from tabnsm.nn.ensemble import join_members, members_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import EncoderConfig, LinearPart, TableEncoder, TargetScaler
@@ -40,6 +41,7 @@ EARLIER_OPTIONS: dict[str, Any] = {
 
 def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
+    check_model_ending(path)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
     weights = estimator.model_.state_dict()
     n_members = len(members_of(estimator.model_))

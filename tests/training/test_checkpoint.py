@@ -26,14 +26,13 @@ SCRIPT = """
 import os, sys, time, warnings
 import numpy as np
 warnings.simplefilter("ignore")
-from tabnsm import TabNSMRegressor, container
+from tabnsm import TabNSMRegressor, atomic
 from tabnsm.training.loop import Trainer
 step = Trainer.train_step
 def slow_step(self, *args):
     time.sleep(0.004)
     return step(self, *args)
 Trainer.train_step = slow_step
-fdopen = os.fdopen
 class Half:
     def __init__(self, stream): self.stream = stream
     def __enter__(self): return self
@@ -45,7 +44,7 @@ class Half:
         time.sleep(600)
 def live(folder, out, half):
     if half == "half":
-        container.os = type("os", (), dict(vars(os), fdopen=lambda h, m: Half(fdopen(h, m))))
+        atomic.open = lambda path, mode: Half(open(path, mode))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 6)); X[::9, 2] = np.nan
     y = X[:, 0] * X[:, 1] + X[:, 3]

@@ -29,7 +29,8 @@ from tabnsm.cli.arguments import (
 )
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
-from tabnsm.files import check_output, open_table
+from tabnsm.files import open_table
+from tabnsm.files.output_path import check_model_output, check_not_read, is_same_file
 
 if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
@@ -89,7 +90,11 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Train and save."""
-    check_output(out)
+    inputs = {"DATA": data, "--validation": validation, "--config": config}
+    check_not_read(out, inputs)
+    check_model_output(out)
+    if checkpoint_dir is not None:
+        _check_checkpoints(out, checkpoint_dir)
     file = open_table(data)
     no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
@@ -124,6 +129,15 @@ def fit(
     model.save(out)
     if not quiet:
         _report(model, out, verbose)
+
+
+def _check_checkpoints(out: Path, folder: Path) -> None:
+    """A model must not replace what --resume reads."""
+    if out.name.startswith("checkpoint") and is_same_file(out.parent, folder):
+        raise InvalidOptionError(
+            f"--out must not be named like a checkpoint in --checkpoint-dir, got {out}. "
+            "Choose another name."
+        )
 
 
 def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) -> dict[str, Any]:

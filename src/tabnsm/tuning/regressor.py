@@ -23,6 +23,8 @@ from tabnsm.tuning.study import check_search, search
 
 # Options that say how to run and not what to learn; `tune` has them itself or does not need them.
 _NOT_TUNED = ("preset", "random_state", "verbose", "checkpoint_dir")
+# Limits of a trial, and where it runs: the final fit has its own.
+_OF_A_TRIAL = ("max_epochs", "time_limit", "device")
 _SPARSE = (
     "window_size",
     "compress_block_size",
@@ -54,8 +56,9 @@ def tune(
 
     Every trial trains one network on the same rows and is scored by its best RMSE on the same
     validation rows: exactly those of ``TabNSMRegressor(random_state=random_state).fit`` with the
-    same arguments, whose first network reproduces the score. Do not pass test rows. The preset's
-    own options are tried first, so that the result validates at least as well as they do.
+    same arguments, whose first network reproduces the score if the same limits bound it. Do not
+    pass test rows. The preset's own options are tried first, so that the result validates at
+    least as well as they do.
 
     Parameters
     ----------
@@ -64,8 +67,9 @@ def tune(
     preset : {"default", "paper", "fast"}, default "default"
         What the search starts from.
     options : mapping or None, default None
-        Options of `TabNSMRegressor` that are fixed, such as ``max_epochs`` or ``column_kinds``;
-        ``time_limit`` in it is that of one trial, and is not part of the result.
+        Options of `TabNSMRegressor` that are fixed, such as ``column_kinds``. ``max_epochs`` and
+        ``time_limit`` bound a trial and are not part of the result: pass them to the final
+        estimator if they are to bound it, too.
     space : mapping of str to Integer, Real or Choice, or None, default None
         Options to search instead of ``search_space(preset)``; ``d_head`` times ``n_heads`` is
         ``d_token``.
@@ -92,8 +96,8 @@ def tune(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 3))
     >>> result = tune(X, X[:, 0] * X[:, 1], n_trials=2, options={"max_epochs": 2})
-    >>> model = TabNSMRegressor(**result.best_options, random_state=0).fit(X, X[:, 0] * X[:, 1])
-    >>> model.history_.best.validation_rmse == result.best_score
+    >>> model = TabNSMRegressor(**result.best_options, max_epochs=2, random_state=0)
+    >>> model.fit(X, X[:, 0] * X[:, 1]).history_.best.validation_rmse == result.best_score
     True
     """
     started = time.monotonic()
@@ -130,7 +134,7 @@ def tune(
         score_name="validation RMSE",
         verbose=verbose,
     )
-    kept = {k: v for k, v in fixed.items() if k not in ("time_limit", "device") and _is_plain(v)}
+    kept = {k: v for k, v in fixed.items() if k not in _OF_A_TRIAL and _is_plain(v)}
     best = {"preset": preset, **kept, **estimator_options(result.best_options, base.n_heads)}
     return dataclasses.replace(result, best_options=best)
 

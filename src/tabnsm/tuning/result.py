@@ -40,7 +40,8 @@ class TuningResult:
     Parameters
     ----------
     best_options : dict of str to value
-        JSON-able; of `tune`, ready for ``TabNSMRegressor(**best_options)``.
+        JSON-able; of `tune`, ready for ``TabNSMRegressor(**best_options)``, without the limits
+        of a trial.
     best_score : float
         Their score; of `tune`, the validation RMSE.
     trials : tuple of TrialRecord
