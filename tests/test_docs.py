@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - set(DOCS.glob("_build/**/*.md")))]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.M | re.S)
 
 
@@ -42,7 +43,7 @@ def program(page: Path) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_run(page: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", program(page)]
     environment = os.environ | {"PYTHONWARNINGS": "error::DeprecationWarning:tabnsm"}
