@@ -31,6 +31,7 @@ exclude_patterns = ["_build", "accuracy.md", "evaluation.md", "performance.md"]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"
+smartquotes = False  # docstrings quote the values of options
 
 # Documented elsewhere, and the build needs no network.
 nitpick_ignore = [
