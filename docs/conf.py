@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from numpydoc.docscrape import NumpyDocString
 
 from tabnsm import __version__
@@ -23,7 +25,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
 ]
 # The three reports of the evaluation are pages of the repository, not of the site.
@@ -52,6 +53,9 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 html_title = f"tabnsm {release}"
 html_theme_options = {
     "source_repository": REPOSITORY,
@@ -87,8 +91,16 @@ def shape_to_notes(
             lines[number : number + 3] = ["Notes", "-----", f"Shape: {lines[number + 2]}"]
 
 
+def write_formula(translator: Any, node: nodes.Node) -> None:
+    """Write a formula as MathML, which browsers show without a script from elsewhere."""
+    is_block = isinstance(node, nodes.math_block)
+    translator.body.append(tex2mathml(node.astext(), as_block=is_block))
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Connect the changes to pages and docstrings."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     NumpyDocString.sections["Shape"] = ""  # known, so that reading it does not warn
     app.connect("source-read", link_to_repository)
     app.connect("autodoc-process-docstring", shape_to_notes, priority=400)  # before numpydoc

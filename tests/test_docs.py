@@ -139,3 +139,16 @@ def test_build_is_strict(text: str, error: str, tmp_path: Path) -> None:
     result = build(source, tmp_path / "site")
     assert result.returncode == (1 if error else 0), result.stderr
     assert error in result.stderr
+
+
+def test_site_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    formula = "```{math}\n\\sum_d x_d\n```"
+    (source / "index.md").write_text(f"# Index\n\n[policy](../SECURITY.md)\n\n{formula}\n")
+    result = build(source, tmp_path / "site")
+    assert result.returncode == 0, result.stderr
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert 'href="https://github.com/tabnsm/tabnsm/blob/main/SECURITY.md"' in page
+    assert "<math" in page
+    assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?://', page)
