@@ -34,6 +34,11 @@ types: $(STAMP) ## Static types
 unit: $(STAMP) ## Tests, doctests, and the code blocks of README and docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
+docs: $(STAMP) ## Build the documentation site strictly, into docs/_build/html
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
+	    docs docs/_build/html
+
 wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and predict there
 	bash scripts/check_wheel.sh $(BIN)/python
 
@@ -42,4 +47,5 @@ bench: $(STAMP) ## Speed and memory beside peers (slow; wants an idle machine)
 	$(BIN)/python bench/speed/report.py
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) build dist demo-output src/*.egg-info bench/build bench/src/*.egg-info
+	rm -rf $(VENV) build dist demo-output docs/_build docs/api/generated src/*.egg-info \
+	    bench/build bench/src/*.egg-info
