@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
@@ -16,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
-from tabnsm.errors import InvalidOptionError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, warn
 from tabnsm.members import MemberTraining
 from tabnsm.model_file import load_model, save_model
 from tabnsm.nn.config import is_integer, require
@@ -386,7 +385,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         encoder = TableEncoder(options.encoder)
         encoded = encoder.fit_transform(table, fit_rows)
         for message in warn_about_columns(table, encoder, target, fit_rows):
-            warnings.warn(message, TabNSMWarning, stacklevel=2)
+            warn(message)
         if given is None:
             data = split_rows(encoded, target, weight, held_out)
         else:

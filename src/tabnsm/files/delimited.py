@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.errors import InvalidDataError, warn
 from tabnsm.files.encoding import BLOCK_BYTES, find_encoding, is_gzipped, open_bytes, open_text
 from tabnsm.files.table_file import TableFile, only_header
 
@@ -212,11 +211,7 @@ def _name_blanks(path: Path, names: list[str]) -> list[str]:
         named.append(made)
     if named != names:
         made_up = [repr(new) for new, old in zip(named, names, strict=True) if new != old]
-        warnings.warn(
-            f"{path} has columns without a name, which are called {', '.join(made_up[:5])}.",
-            TabNSMWarning,
-            stacklevel=5,
-        )
+        warn(f"{path} has columns without a name, which are called {', '.join(made_up[:5])}.")
     return named
 
 

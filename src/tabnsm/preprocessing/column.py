@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.errors import InvalidDataError, warn
 from tabnsm.preprocessing.objects import from_objects, nested_error
 
 Storage = Literal["number", "string", "categorical", "temporal", "empty"]
@@ -129,11 +128,9 @@ class Column:
                 f"column_kinds={{{self.name!r}: 'category'}}."
             )
         if n_unreadable:
-            warnings.warn(
+            warn(
                 f"Column {self.name!r} holds numbers in the training rows; {n_unreadable} value(s) "
-                f"such as {example!r} are none and count as missing.",
-                TabNSMWarning,
-                stacklevel=2,
+                f"such as {example!r} are none and count as missing."
             )
 
     def to_microseconds(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

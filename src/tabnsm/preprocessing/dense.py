@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.errors import TabNSMWarning
+from tabnsm.errors import warn
 from tabnsm.preprocessing.categorical import encode_categories
 from tabnsm.preprocessing.column import Column
 from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts, read_dates
@@ -157,11 +156,9 @@ def _warn_unreadable(column: Column, spec: ColumnSpec, missing: NDArray[np.bool_
     unreadable = np.flatnonzero(missing & (factor.codes >= 0))
     if len(unreadable):
         written = f" written as {spec.date_format}" if spec.date_format else ""
-        warnings.warn(
+        warn(
             f"{len(unreadable)} value(s) of column {spec.name!r} are no dates{written}, such as "
-            f"{factor.values[factor.codes[unreadable[0]]]!r}, and count as missing.",
-            TabNSMWarning,
-            stacklevel=6,
+            f"{factor.values[factor.codes[unreadable[0]]]!r}, and count as missing."
         )
 
 

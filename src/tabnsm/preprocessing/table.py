@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMWarning
+from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.dense import STANDARDIZED_KINDS, DenseBlock, number_blocks
 from tabnsm.preprocessing.encoded import EncodedTable, TextFeatures
@@ -329,9 +328,7 @@ def _warn_far(far: dict[str, int]) -> None:
     worst = sorted(far, key=lambda name: -far[name])
     named = ", ".join(f"{name!r} ({far[name]})" for name in worst[:5])
     more = f" and {len(worst) - 5} more column(s)" if len(worst) > 5 else ""
-    warnings.warn(
+    warn(
         f"{sum(far.values())} value(s) lie far outside the range of the training rows and were "
-        f"clipped to it, in {named}{more}. Predictions for these rows are extrapolations.",
-        TabNSMWarning,
-        stacklevel=4,
+        f"clipped to it, in {named}{more}. Predictions for these rows are extrapolations."
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidDataError
+from tabnsm.errors import InvalidDataError, warn
 from tabnsm.preprocessing.column import Column, parse_floats
 from tabnsm.preprocessing.numeric import CLIP_MARGIN, Standardizer
 from tabnsm.preprocessing.objects import from_objects, from_times
@@ -267,11 +266,10 @@ def _one_dimension(y: Any) -> Any:
     if values.ndim == 2 and values.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape "
             "of y to (n_samples, ), for example using ravel().",
             DataConversionWarning,
-            stacklevel=4,
         )
         values = values.ravel()
     if values.ndim != 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, ModelFileError, warn
 from tabnsm.preprocessing.column import Factor
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import TextFeatures
@@ -256,12 +255,10 @@ class TextBlock:
         if n_truncated == 0:
             return
         self.note = f"{n_truncated:,} of {len(texts):,} texts are cut: too long for the encoder"
-        warnings.warn(
+        warn(
             f"{n_truncated:,} of {len(texts):,} distinct texts are longer than the text encoder "
             f"{self.encoder.name!r} reads; what comes after its limit is ignored. Shorten them, "
-            "or drop text columns that say little.",
-            TabNSMWarning,
-            stacklevel=5,
+            "or drop text columns that say little."
         )
 
     def _embed_all(self, texts: list[list[str]]) -> list[Tensor]:
