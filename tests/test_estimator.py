@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
 from tabnsm.presets import PRESETS, Options, resolve_options
+from tests.fakes import FakeTextEncoder
 
 
 def quick(**options: Any) -> TabNSMRegressor:
@@ -120,6 +121,27 @@ def test_unseen_missing_and_infinite_values_are_predicted(
     odd["sold"] = pd.Series([pd.NaT] * 4, dtype=X["sold"].dtype)
     with pytest.warns(TabNSMWarning, match="2 value"):
         assert np.isfinite(model.predict(odd)).all()
+
+
+def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    X = X.assign(note=[f"note {k}" for k in range(len(X))], day=X["sold"].dt.strftime("%d.%m.%Y"))
+    model = quick(text_encoder=FakeTextEncoder(8)).fit(X, y)
+    assert {row.kind for row in model.describe_columns()} == {"numeric", "category", "date", "text"}
+    arrow = pa.Table.from_pandas(X, preserve_index=False)
+    # A file with only a header has columns of objects or strings.
+    for none in (X[:0], X[:0].astype(object), pl.from_pandas(X)[:0], arrow[:0], {k: [] for k in X}):
+        prediction = model.predict(none)
+        assert (prediction.shape, prediction.dtype) == ((0,), np.float64)
+        explanation = model.explain(none)
+        assert explanation.attributions.shape == (0, len(X.columns))
+        assert explanation.importance.tolist() == [0.0] * len(X.columns)
+    with pytest.raises(InvalidDataError, match="rooms"):
+        model.predict(X[:0].drop(columns="rooms"))
+    numbers = np.random.default_rng(0).normal(size=(300, 3))
+    straight = quick().fit(numbers, numbers.sum(axis=1))
+    assert straight.linear_part_ is not None
+    assert straight.predict(numbers[:0]).shape == (0,)
 
 
 def test_far_values_are_clipped_with_a_word(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:

@@ -441,7 +441,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of float64, shape (n_rows,)
         """
         check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X))
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         device = next(self.model_.parameters()).device
         prediction = self.scaler_.inverse(predict_rows(self.model_, encoded, device))
         if self.linear_part_ is not None:
@@ -465,7 +465,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Attributions in [0, 1] per row and column, and the foreground blocks of each row.
         """
         check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X))
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         return explain_rows(
             self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_part_
         )
@@ -514,6 +514,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
     def _check_fit_options(

@@ -183,7 +183,7 @@ def number_blocks(
     """
     is_number = table.is_number
     plain = [spec for spec in specs if is_number[positions[spec.position]]]
-    width = max(1, _BLOCK_CELLS // table.n_rows)
+    width = max(1, _BLOCK_CELLS // max(1, table.n_rows))
     for start in range(0, len(plain), width):
         block = plain[start : start + width]
         matrix = table.numbers([positions[spec.position] for spec in block])
