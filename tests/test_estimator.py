@@ -110,6 +110,23 @@ def test_columns_in_another_order_and_extra_ones(mixed: tuple[pd.DataFrame, np.n
         model.predict(X.drop(columns="rooms"))
 
 
+def test_names_that_only_one_table_has_are_reported_as_scikit_learn_does() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    named, y = pd.DataFrame(X, columns=list("abc")), X[:, 0] * X[:, 1]
+    with_names, without = quick().fit(named, y), quick().fit(X, y)
+    message = "X does not have valid feature names, but TabNSMRegressor was fitted with feature"
+    with pytest.warns(UserWarning, match=message) as caught:
+        by_position = with_names.predict(X)
+    assert [warning.filename for warning in caught] == [__file__]
+    np.testing.assert_array_equal(by_position, with_names.predict(named))
+    np.testing.assert_array_equal(with_names.predict(named[["c", "a", "b"]]), by_position)
+    message = "X has feature names, but TabNSMRegressor was fitted without feature names"
+    with pytest.warns(UserWarning, match=message) as caught:
+        without.predict(named[["c", "a", "b"]])
+    assert [warning.filename for warning in caught] == [__file__]
+    without.predict(pd.DataFrame(X))  # numbered columns are no names
+
+
 def test_unseen_missing_and_infinite_values_are_predicted(
     mixed: tuple[pd.DataFrame, np.ndarray],
 ) -> None:
