@@ -15,6 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tabnsm"
 ALLOWED = {
     "_version": set(),
     "errors": set(),
+    "torch_state": set(),
     "container": {"errors"},
     "functional": {"errors"},
     "kernels": {"errors", "functional"},

@@ -24,6 +24,7 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
+from tabnsm.torch_state import usual_torch
 from tabnsm.training.checkpoint import make_checkpoint_folder
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
@@ -322,6 +323,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    @usual_torch()
     def fit(
         self,
         X: Any,
@@ -427,6 +429,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """One record per epoch of the first network, its best epoch and why training stopped."""
         return self.histories_[0]
 
+    @usual_torch()
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row.
 
@@ -448,6 +451,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             prediction += self.linear_part_.predict(encoded)
         return prediction
 
+    @usual_torch()
     def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
         """Attribute the prediction of every row to the input columns.
 
@@ -486,6 +490,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         save_model(self, path)
 
     @classmethod
+    @usual_torch()
     def load(
         cls,
         path: str | Path,
