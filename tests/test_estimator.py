@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,48 @@ def test_unseen_missing_and_infinite_values_are_predicted(
     odd["sold"] = pd.Series([pd.NaT] * 4, dtype=X["sold"].dtype)
     with pytest.warns(TabNSMWarning, match="2 value"):
         assert np.isfinite(model.predict(odd)).all()
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_the_largest_numbers_there_are(preset: str) -> None:
+    rng = np.random.default_rng(0)
+    X, most = rng.normal(size=(120, 3)), 1.7e308
+    signs, spread = rng.choice([-most, most], 120), rng.uniform(-1, 1, 120) * most
+    few = np.where(np.arange(120) % 40 == 0, signs, X[:, 0])
+    for column in (signs, spread, few):
+        table = np.c_[column, X]
+        model = quick(preset=preset).fit(table, X[:, 0] * X[:, 1])
+        assert np.isfinite(model.predict(table)).all()
+        model = quick(preset=preset).fit(X, column)
+        assert np.isfinite(model.predict(X)).all()
+        assert np.isfinite(model.validation_rmse_)
+    assert np.isfinite(quick(preset=preset).fit(X, spread, np.abs(X[:, 0])).predict(X)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TabNSMWarning)  # they are far outside the range
+        assert np.isfinite(model.predict(np.where(X > 0, most, -most))).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "options"),
+    [
+        (np.ones((40, 3)), {}),
+        (pd.DataFrame({"a": ["x"] * 40, "b": pd.Timestamp("2024-01-01"), "c": None}), {}),
+        (pd.DataFrame({"a": [1] * 40, "b": range(40)}), {"column_kinds": {"b": "drop"}}),
+        (pd.DataFrame({"a": [1.0, None] * 20}), {"preset": "paper"}),
+        (pd.DataFrame({"a": [2] * 40}), {"column_kinds": {"a": "numeric"}}),
+    ],
+)
+def test_columns_that_do_not_vary_get_a_warning(X: Any, options: dict[str, Any]) -> None:
+    message = r"varies in the training rows, so that the model can only predict a constant\. Check"
+    with pytest.warns(TabNSMWarning, match=message) as caught:
+        model = quick(**options).fit(X, np.arange(40.0))
+    assert [warning.filename for warning in caught] == [__file__]
+    assert np.ptp(model.predict(X)) == 0
+
+
+def test_a_hole_is_something_that_varies() -> None:
+    X = pd.DataFrame({"a": [1.0, None] * 20})
+    assert np.ptp(quick().fit(X, np.arange(40.0) % 2).predict(X)) > 0
 
 
 def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:

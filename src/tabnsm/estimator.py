@@ -28,6 +28,7 @@ from tabnsm.torch_state import usual_torch
 from tabnsm.training.checkpoint import make_checkpoint_folder
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
+from tabnsm.training.memory import check_memory
 from tabnsm.training.progress import TrainingProgress
 from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
 from tabnsm.training.split import row_labels, validation_mask
@@ -366,6 +367,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.checkpoint_dir is not None:
             make_checkpoint_folder(self.checkpoint_dir)
         table, target, weight, kept = usable_rows(X, y, sample_weight)
+        check_memory(options.architecture, options.training, table.n_rows)
         given = None if X_val is None else validation_rows(X_val, y_val, table)
         seed = int(check_random_state(self.random_state).randint(2**31))
         generator = torch.Generator().manual_seed(seed)
@@ -386,6 +388,14 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         fit_rows = np.flatnonzero(~held_out)
         encoder = TableEncoder(options.encoder)
         encoded = encoder.fit_transform(table, fit_rows)
+        check_memory(
+            options.architecture,
+            options.training,
+            len(fit_rows),
+            encoder.n_features,
+            encoder.category_sizes,
+            encoder.pieces,
+        )
         for message in warn_about_columns(table, encoder, target, fit_rows):
             warn(message)
         if given is None:

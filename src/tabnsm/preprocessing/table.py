@@ -235,6 +235,11 @@ class TableEncoder:
                 f"A table must have a column with values, got {table.n_columns} column(s), all "
                 f"{' or '.join(notes)}. Check how the file was read."
             )
+        if not any(column.spec.varies for column in fitted):
+            warn(
+                f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
+                "model can only predict a constant. Check which columns and rows were passed."
+            )
         return fitted
 
     def _settle(
