@@ -157,6 +157,22 @@ def test_predictions_go_to_the_standard_output(
     assert captured.err == ""
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_only_a_header_in_gives_only_a_header_out(
+    folder: Path, frame: pd.DataFrame, tmp_path: Path, ending: str
+) -> None:
+    data, out = tmp_path / f"none.{ending}", tmp_path / "p.csv"
+    if ending == "csv":
+        frame[:0].to_csv(data, index=False)
+    else:
+        frame[:0].to_parquet(data)
+    model = str(folder / "model.safetensors")
+    assert main(["predict", model, str(data), "--out", str(out), "--id", "id"]) == 0
+    assert out.read_text() == "id,prediction\n"
+    assert main(["predict", model, str(data), "--out", str(out)]) == 0
+    assert out.read_text() == "prediction\n"
+
+
 def test_a_model_of_an_array_takes_columns_in_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,6 +122,18 @@ def test_csv_that_cannot_be_used(tmp_path: Path, content: str | bytes, message: 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("content", ["a,b\n", "a,b", "\n\na,b\n\n", "a;b\n"])
+def test_only_a_header_is_a_table_without_rows_where_that_is_allowed(
+    tmp_path: Path, content: str
+) -> None:
+    file = open_table(write(tmp_path, content))
+    assert file.names == ["a", "b"]
+    (table,) = file.batches(columns=["b"], allow_empty=True)
+    assert (table.column_names, table.num_rows) == (["b"], 0)
+    (table,) = open_table(write(tmp_path, "a\n1\n")).batches(allow_empty=True)
+    assert table.num_rows == 1
+
+
 def test_an_overlong_row_is_an_unclosed_quote(tmp_path: Path) -> None:
     with pytest.raises(InvalidDataError, match=r"must be shorter than 4 MB.*never closed"):
         read_table(write(tmp_path, 'a,b\n1,"x\n' + "2,y\n" * 5_000_000))

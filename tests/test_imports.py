@@ -19,6 +19,7 @@ ALLOWED = {
     "container": {"atomic", "errors"},
     "functional": {"errors"},
     "threads": set(),
+    "torch_state": {"threads"},
     "kernels": {"errors", "functional", "threads"},
     "nn": {"errors", "functional", "kernels"},
     "preprocessing": {"errors", "threads"},

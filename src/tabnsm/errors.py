@@ -6,7 +6,7 @@ import sys
 import warnings
 
 # Callers that stand between the user's line and this package.
-_NOT_THE_USER = ("tabnsm", "sklearn", "joblib")
+_NOT_THE_USER = ("tabnsm", "sklearn", "joblib", "contextlib")
 
 
 class TabNSMError(Exception):

@@ -24,10 +24,11 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
-from tabnsm.threads import one_torch_thread
+from tabnsm.torch_state import usual_torch
 from tabnsm.training.checkpoint import make_checkpoint_folder
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
+from tabnsm.training.memory import check_memory
 from tabnsm.training.progress import TrainingProgress
 from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
 from tabnsm.training.split import row_labels, validation_mask
@@ -323,7 +324,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    @one_torch_thread()
+    @usual_torch()
     def fit(
         self,
         X: Any,
@@ -366,6 +367,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.checkpoint_dir is not None:
             make_checkpoint_folder(self.checkpoint_dir)
         table, target, weight, kept = usable_rows(X, y, sample_weight)
+        check_memory(options.architecture, options.training, table.n_rows)
         given = None if X_val is None else validation_rows(X_val, y_val, table)
         seed = int(check_random_state(self.random_state).randint(2**31))
         generator = torch.Generator().manual_seed(seed)
@@ -386,6 +388,14 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         fit_rows = np.flatnonzero(~held_out)
         encoder = TableEncoder(options.encoder)
         encoded = encoder.fit_transform(table, fit_rows)
+        check_memory(
+            options.architecture,
+            options.training,
+            len(fit_rows),
+            encoder.n_features,
+            encoder.category_sizes,
+            encoder.pieces,
+        )
         for message in warn_about_columns(table, encoder, target, fit_rows):
             warn(message)
         if given is None:
@@ -429,7 +439,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """One record per epoch of the first network, its best epoch and why training stopped."""
         return self.histories_[0]
 
-    @one_torch_thread()
+    @usual_torch()
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row.
 
@@ -444,14 +454,14 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of float64, shape (n_rows,)
         """
         check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X))
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         device = next(self.model_.parameters()).device
         prediction = self.scaler_.inverse(predict_rows(self.model_, encoded, device))
         if self.linear_part_ is not None:
             prediction += self.linear_part_.predict(encoded)
         return prediction
 
-    @one_torch_thread()
+    @usual_torch()
     def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
         """Attribute the prediction of every row to the input columns.
 
@@ -469,7 +479,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Attributions in [0, 1] per row and column, and the foreground blocks of each row.
         """
         check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X))
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         return explain_rows(
             self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_part_
         )
@@ -490,6 +500,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         save_model(self, path)
 
     @classmethod
+    @usual_torch()
     def load(
         cls,
         path: str | Path,
@@ -518,6 +529,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
     def _check_fit_options(

@@ -85,7 +85,7 @@ def predict(
     writer = TableWriter(path)
     estimator = _load(model)
     # Carried cells are read once more, because they go out as they came in.
-    kept = file.batches(batch_rows, carried, as_written=True) if carried else None
+    kept = file.batches(batch_rows, carried, as_written=True, allow_empty=True) if carried else None
     with writer, _progress(quiet) as progress:
         for prediction in _predictions(estimator, file, carried, batch_rows, progress):
             rows = pa.table({COLUMN: prediction})
@@ -145,7 +145,7 @@ def _predictions(
         # With none of them in the file, all go to the encoder, which says what is missing.
         columns = [name for name in known if name in file.names] or file.names
     task = progress.add_task("rows", total=file.n_rows)
-    for table in file.batches(batch_rows, columns):
+    for table in file.batches(batch_rows, columns, allow_empty=True):
         yield estimator.predict(table)
         progress.advance(task, table.num_rows)
 

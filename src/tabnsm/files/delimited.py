@@ -12,7 +12,7 @@ from typing import Any
 
 from tabnsm.errors import InvalidDataError, warn
 from tabnsm.files.encoding import BLOCK_BYTES, find_encoding, is_gzipped, open_bytes, open_text
-from tabnsm.files.table_file import TableFile, only_header
+from tabnsm.files.table_file import TableFile
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -54,7 +54,8 @@ class DelimitedFile(TableFile):
     def __init__(self, path: Path) -> None:
         try:
             self._encoding = find_encoding(path)
-            names, self._delimiter, self._skip_rows = _find_header(path, self._encoding)
+            header = _find_header(path, self._encoding)
+            names, self._delimiter, self._skip_rows, self._has_rows = header
         except _UNREADABLE as error:
             raise InvalidDataError(f"{path} cannot be read as a table ({error}).") from error
         super().__init__(path, name_blanks(path, names))
@@ -70,6 +71,8 @@ class DelimitedFile(TableFile):
         import pyarrow as pa
         import pyarrow.csv
 
+        if not self._has_rows:
+            return
         # The last column is always read: it is where an unclosed quote hides.
         last_name, last_cell = self.names[-1], ""
         wanted = list(dict.fromkeys([*columns, last_name]))
@@ -213,8 +216,8 @@ def _records(
         csv.field_size_limit(limit)
 
 
-def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int]:
-    """Names, delimiter, and how many rows to skip before the first row of values."""
+def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int, bool]:
+    """Names, delimiter, rows to skip before the first row of values, and whether there is one."""
     found: list[tuple[bool, int, list[str], str, int]] = []
     for delimiter in DELIMITERS:
         with _records(path, encoding, delimiter) as records:
@@ -225,14 +228,12 @@ def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int]:
                 _, following = next(records, (0, []))
             except csv.Error as error:
                 raise _overlong(path) from error
-        if not following:
-            raise only_header(path)
         # Text in a header may have commas; the true delimiter also splits the next row.
         splits_both = len(names) > 1 and len(following) == len(names)
         # Before the header there are but blank lines, so its line is its row.
         found.append((splits_both, len(names), names, delimiter, line))
     _, _, names, delimiter, skip_rows = max(found, key=lambda candidate: candidate[:2])
-    return names, delimiter, skip_rows
+    return names, delimiter, skip_rows, bool(following)
 
 
 def _overlong(path: Path) -> InvalidDataError:

@@ -24,6 +24,7 @@ from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
 from tabnsm.preprocessing.text import TextBlock
 from tabnsm.preprocessing.text_encoder import TextEncoder
+from tabnsm.preprocessing.unseen import describe_unseen
 
 
 class TableEncoder:
@@ -106,7 +107,8 @@ class TableEncoder:
     def transform(self, table: Table) -> EncodedTable:
         """Encode new rows; columns are found by name when the encoder was fitted with names.
 
-        Warns, once, of values far outside the range of the fit rows when these are clipped.
+        Warns, once, of values far outside the range of the fit rows when these are clipped, of
+        category columns with mostly unseen values, and of names that only one of the tables has.
 
         Parameters
         ----------
@@ -124,9 +126,11 @@ class TableEncoder:
             If a column is missing, or holds words where it held numbers.
         """
         positions = self._positions_in(table)
-        dense, far = self._dense.encode(table, positions)
-        if far:
-            _warn_far(far)
+        dense, odd = self._dense.encode(table, positions)
+        if odd.far:
+            _warn_far(odd.far)
+        if odd.unseen:
+            warn(describe_unseen(odd.unseen))
         if self._text is None:
             return EncodedTable(torch.from_numpy(dense))
         texts = self._text.transform(self._text_columns(table, positions))
@@ -231,6 +235,11 @@ class TableEncoder:
                 f"A table must have a column with values, got {table.n_columns} column(s), all "
                 f"{' or '.join(notes)}. Check how the file was read."
             )
+        if not any(column.spec.varies for column in fitted):
+            warn(
+                f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
+                "model can only predict a constant. Check which columns and rows were passed."
+            )
         return fitted
 
     def _settle(
@@ -268,6 +277,7 @@ class TableEncoder:
                     f"X has {table.n_columns} features, but TabNSMRegressor is expecting "
                     f"{n_columns} features as input."
                 )
+            self._warn_about_names(table)
             return range(n_columns)
         if table.names == self._names:
             return range(n_columns)
@@ -281,6 +291,21 @@ class TableEncoder:
                 "Add them (empty values are allowed) or check the spelling."
             )
         return [table.position(name) if name in known else -1 for name in self._names]
+
+    def _warn_about_names(self, table: Table) -> None:
+        # The wording is scikit-learn's, by which users and its own tools know the problem.
+        if self._has_names and not table.has_names:
+            warn(
+                "X does not have valid feature names, but TabNSMRegressor was fitted with feature "
+                "names. Columns are taken by their position; pass a table with these names to "
+                "have them matched."
+            )
+        elif table.has_names and not self._has_names:
+            warn(
+                "X has feature names, but TabNSMRegressor was fitted without feature names. "
+                "Columns are taken by their position; fit on a table with names to have them "
+                "matched."
+            )
 
     def _text_columns(self, table: Table, positions: Sequence[int]) -> list[Any]:
         return [

@@ -307,12 +307,16 @@ def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray
     1.0
     >>> weighted_rmse(np.array([0.0]), np.array([3e200]), None)
     3e+200
+    >>> weighted_rmse(np.array([1.7e308]), np.array([-1.7e308]), None)
+    1.7976931348623157e+308
     """
     error, exponent = _near_one(np.ldexp(target, -1) - np.ldexp(prediction, -1))
     if weight is not None:
         weight, _ = _near_one(weight)
     with np.errstate(over="ignore"):
-        return float(np.ldexp(np.sqrt(np.average(error**2, weights=weight)), exponent + 1))
+        rmse = float(np.ldexp(np.sqrt(np.average(error**2, weights=weight)), exponent + 1))
+    # Two finite numbers may lie further apart than there are numbers; that is no divergence.
+    return min(rmse, float(np.finfo(np.float64).max))
 
 
 def _near_one(values: np.ndarray) -> tuple[np.ndarray, int]:

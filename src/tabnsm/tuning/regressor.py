@@ -12,7 +12,7 @@ from typing import Any
 from tabnsm.errors import InvalidOptionError
 from tabnsm.estimator import TabNSMRegressor
 from tabnsm.presets import Options, resolve_options
-from tabnsm.threads import one_torch_thread
+from tabnsm.torch_state import usual_torch
 from tabnsm.training.objective import BLEND_OPTIONS, PLAIN_LOSSES
 from tabnsm.tuning.config_file import check_names, option_names
 from tabnsm.tuning.report import Report
@@ -33,7 +33,7 @@ _SPARSE = (
 )
 
 
-@one_torch_thread()
+@usual_torch()
 def tune(
     X: Any,
     y: Any,
