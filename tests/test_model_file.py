@@ -150,6 +150,19 @@ def test_a_whole_file_with_parts_that_do_not_fit_is_refused(
             TabNSMRegressor.load(path)
 
 
+def test_files_without_number_formats_predict_the_same_bits(
+    model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    tensors, meta = read_container(path)
+    for column in meta["encoder"]["columns"]:
+        del column["number_format"], column["from_dates"]
+    write_container(path, tensors, meta | {"format_version": 3})
+    earlier = TabNSMRegressor.load(path)
+    np.testing.assert_array_equal(earlier.predict(frame), model.predict(frame))
+
+
 def test_the_same_content_is_the_same_file(tmp_path: Path) -> None:
     tensors = {"b": torch.arange(5.0), "a": torch.zeros(0, 2), "é": torch.ones(3, dtype=torch.bool)}
     files = [tmp_path / f"{number}.safetensors" for number in range(16)]

@@ -34,6 +34,18 @@ def kinds(frame: object, rows: object = None, **options: object) -> dict[str, st
         (["1.5", None, " 2e3 "] * 8, "numeric"),
         ([decimal.Decimal(k) for k in range(N)], "numeric"),
         (pd.to_timedelta(np.arange(N), unit="h"), "numeric"),
+        ([f"${k},000" for k in range(1, N + 1)], "numeric"),
+        ([f"{k} kg" for k in range(N)], "numeric"),
+        ([f"{k}.5%" for k in range(N)], "numeric"),
+        ([1.5, "?", "2.5", "unknown"] * 6, "numeric"),
+        (["2", "?"] * 12, "category"),
+        ([1, 2, "many"] * 8, "category"),
+        ([f"{k % 20:03d}" for k in range(N)], "text"),
+        ([f"0{k % 3}" for k in range(N)], "category"),
+        (pd.Categorical([f"${k % 20}" for k in range(N)]), "category"),
+        ([day.strftime("%d %b %Y") for day in DAYS], "date"),
+        ([*[day.strftime("%b %d, %Y") for day in DAYS[2:]], "?", "unknown"], "date"),
+        ([DAYS[0], *[day.strftime("%d-%b-%Y") for day in DAYS[1:]]], "date"),
         (["a", "b", None] * 8, "category"),
         ([f"v{k % 9}" for k in range(N)], "category"),
         ([f"v{k % 10}" for k in range(N)], "text"),
@@ -55,6 +67,7 @@ def kinds(frame: object, rows: object = None, **options: object) -> dict[str, st
         ([DAYS[0]] * N, "drop"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*could not be read")
 def test_kind_of_a_column(values, kind):
     frame = pd.DataFrame({"c": values, "other": np.arange(N)})
     assert kinds(frame)["c"] == kind

@@ -41,12 +41,14 @@ def time_values(table: Any, name: str) -> np.ndarray:
         date_format = find_date_format(*column.to_factor().used())
     if date_format is None and column.storage != "temporal":
         return number_values(table, name, "--time", "numbers or dates")
-    name_of_format = date_format.name if date_format else None
-    micros, missing, unreadable = read_dates(column, name_of_format, count_markers=True)
-    notes = ReadingNotes([unreadable] if unreadable else [])
+    micros, missing, unreadable = read_dates(column, date_format.name if date_format else None)
+    if unreadable is not None:
+        raise InvalidDataError(
+            f"--time must name a column of numbers or dates, but {name!r} has "
+            f"{unreadable.examples[0]!r}."
+        )
     if date_format is not None and date_format.ambiguous:
-        notes.ambiguous[name] = date_format
-    notes.warn(fitting=False)
+        ReadingNotes(ambiguous={name: date_format}).warn(fitting=True)
     return np.where(missing, np.nan, micros.astype(np.float64))
 
 

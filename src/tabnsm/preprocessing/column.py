@@ -151,6 +151,10 @@ class Column:
         Factor
             Codes and distinct values.
         """
+        return self._factor
+
+    @cached_property
+    def _factor(self) -> Factor:
         import pyarrow.types as pt
 
         if self.storage == "empty":

@@ -165,15 +165,9 @@ class ColumnFitter:
             column, number_format, from_dates=is_dates, count_markers=True
         )
         fitted = self.fit_number(column.name, position, values)
-        notes = ["" if is_dates else number_format.describe(column.to_factor().values)]
-        if unreadable is not None:
-            notes.append(f"{unreadable.count} not readable")
-        spec = replace(
-            fitted.spec,
-            number_format=number_format,
-            from_dates=is_dates,
-            note="; ".join(note for note in (*notes, fitted.spec.note) if note),
-        )
+        written = "" if is_dates else number_format.describe(column.to_factor().values)
+        note = _joined(written, _note_on(unreadable), fitted.spec.note)
+        spec = replace(fitted.spec, number_format=number_format, from_dates=is_dates, note=note)
         return replace(fitted, spec=spec, unreadable=unreadable)
 
     def _fit_asked_date(self, column: Column, position: int) -> FittedColumn:
@@ -208,7 +202,7 @@ class ColumnFitter:
             "date",
             missing=float(missing.mean()),
             distinct=len(np.unique(present)),
-            note=f"dates written as {name}" if name else "",
+            note=_joined(f"dates written as {name}" if name else "", _note_on(unreadable)),
             has_indicator=bool(self.config.missing_indicators and missing.any()),
             date_format=name,
             date_origin=origin,
@@ -287,6 +281,14 @@ def _count_distinct(values: NDArray[np.float64]) -> int:
     # Sorting is many times faster than hashing here: numpy sorts with SIMD.
     ordered = np.sort(values)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(len(ordered), 1)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
+
+
+def _note_on(unreadable: Unreadable | None) -> str:
+    return "" if unreadable is None else f"{unreadable.count} unreadable value(s) are missing"
 
 
 def _impossible(name: str, kind: str, what: str, values: list[str]) -> InvalidOptionError:

@@ -80,8 +80,10 @@ class NumberFormat:
         >>> NumberFormat(".", ",", suffix="kg").describe(["12,5 kg"])
         'numbers written as 1.234,5 kg'
         """
-        if self == PLAIN and (parse_floats(values)[1] == parse_numbers(values, PLAIN)[1]).all():
-            return ""
+        if self == PLAIN:
+            others = pick(values, ~parse_floats(values)[1])
+            if not parse_numbers(others, PLAIN)[1].any():
+                return ""
         gap = " " if self.prefix[-1:].isalpha() else ""
         unit = f" {self.suffix}" if self.suffix[:1].isalpha() else self.suffix
         number = f"1{self.thousands}234{self.decimal}5"
