@@ -79,7 +79,7 @@ def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
     (length,) = struct.unpack("<Q", path.read_bytes()[:8])
     header = json.loads(path.read_bytes()[8 : 8 + length])
-    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 3
+    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 4
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 0.5, 0.999])
@@ -148,6 +148,19 @@ def test_a_whole_file_with_parts_that_do_not_fit_is_refused(
         write_container(path, parts, about)  # type: ignore[arg-type]
         with pytest.raises(ModelFileError, match=message):
             TabNSMRegressor.load(path)
+
+
+def test_files_without_number_formats_predict_the_same_bits(
+    model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    tensors, meta = read_container(path)
+    for column in meta["encoder"]["columns"]:
+        del column["number_format"], column["from_dates"]
+    write_container(path, tensors, meta | {"format_version": 3})
+    earlier = TabNSMRegressor.load(path)
+    np.testing.assert_array_equal(earlier.predict(frame), model.predict(frame))
 
 
 def test_the_same_content_is_the_same_file(tmp_path: Path) -> None:

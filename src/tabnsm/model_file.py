@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
     from tabnsm.preprocessing import TextEncoder
 
-FORMAT_VERSION = 3
-"""1 holds one network; 1 and 2 know no linear part."""
+FORMAT_VERSION = 4
+"""1 holds one network; 1 and 2 know no linear part; 1 to 3 know no formats of numbers."""
 EARLIER_OPTIONS: dict[str, Any] = {
     "repeated_strings": "text",
     "n_pieces": 0,

@@ -15,7 +15,7 @@ def usual_torch() -> Iterator[None]:
     """Run with torch's own settings, and give the caller's back afterwards.
 
     Default dtype float32, default device CPU, gradients recorded, neither inference mode nor
-    autocast, and one thread beside those that `tabnsm.threads` starts: the settings that a fit needs
+    autocast, one thread beside those that `tabnsm.threads` starts: the settings that a fit needs,
     and by which a model predicts the same bits everywhere. Also a decorator.
 
     Examples

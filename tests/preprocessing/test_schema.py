@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tabnsm.preprocessing.number_format import NumberFormat, parse_numbers
 from tabnsm.preprocessing.schema import ColumnSpec
 
 
@@ -35,3 +36,17 @@ def test_codes_include_unseen_and_missing():
 )
 def test_a_column_varies_if_its_features_do(facts, varies):
     assert ColumnSpec(0, "c", **facts).varies is varies
+
+
+def test_number_formats_survive_json():
+    spec = ColumnSpec(0, "price", "numeric", number_format=NumberFormat(".", ",", suffix="kg"))
+    assert ColumnSpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+
+
+def test_columns_of_earlier_files_are_read_as_they_were():
+    entries = ColumnSpec(0, "n", "numeric").to_dict()
+    for name in ("number_format", "from_dates"):
+        del entries[name]
+    earlier = ColumnSpec.from_dict(entries)
+    assert earlier.from_dates
+    assert parse_numbers(["1.5", "1,234"], earlier.number_format)[1].tolist() == [True, False]

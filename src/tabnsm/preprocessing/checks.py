@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.preprocessing.datetime import find_date_format
+from tabnsm.preprocessing.date_format import find_date_format
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table import TableEncoder
 from tabnsm.preprocessing.table_input import Table
@@ -87,7 +87,9 @@ def _looks_like_id(table: Table, spec: ColumnSpec, rows: NDArray[np.int64]) -> b
         return False
     column = table.column(spec.name)
     if spec.kind == "numeric":
-        values = column.to_float()[rows]
+        if spec.number_format.prefix or spec.number_format.suffix:
+            return False
+        values = column.to_float(spec.number_format)[rows]
         return bool((values == np.floor(values)).all()) and (
             _is_named_like_id(spec.name) or _is_sequence(values)
         )
@@ -137,7 +139,7 @@ def _predicts(table: Table, spec: ColumnSpec, y: Floats, held_out: NDArray[np.bo
         return few and _group_score(codes, y, held_out) >= _NEAR_PERFECT
     if spec.kind != "numeric":
         return False
-    values = column.to_float()
+    values = column.to_float(spec.number_format)
     present = np.isfinite(values)
     # Half a column cannot give a whole target away.
     if present.mean() < 0.5 or present.sum() < _MIN_ROWS:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.errors import warn
 from tabnsm.preprocessing.categorical import encode_categories
-from tabnsm.preprocessing.column import Column
-from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts, read_dates
+from tabnsm.preprocessing.date_format import ANY_DATE, DateFormat, find_ambiguous
+from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts
 from tabnsm.preprocessing.fitting import standard_codes
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer, is_missing
+from tabnsm.preprocessing.reading import ReadingNotes, read_dates, read_numbers
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
 from tabnsm.preprocessing.unseen import UnseenValues, find_unseen
@@ -65,7 +65,7 @@ class DenseBlock:
     embed_categories: bool
 
     def encode(
-        self, table: Table, positions: Sequence[int]
+        self, table: Table, positions: Sequence[int], notes: ReadingNotes | None = None
     ) -> tuple[NDArray[np.float32], Oddities]:
         """Encode all columns but text.
 
@@ -75,6 +75,8 @@ class DenseBlock:
             The rows.
         positions : sequence of int
             Where each column of the fit is in this table.
+        notes : ReadingNotes, optional
+            Takes what could not be read.
 
         Returns
         -------
@@ -86,8 +88,9 @@ class DenseBlock:
         features : (n_rows, n_dense)
         """
         dense = np.empty((table.n_rows, self.layout.n_dense), dtype=np.float32)
-        far = self._write_numbers(table, positions, dense)
-        far.update(self._write_dates(table, positions, dense))
+        notes = ReadingNotes() if notes is None else notes
+        far = self._write_numbers(table, positions, dense, notes)
+        far.update(self._write_dates(table, positions, dense, notes))
         return dense, Oddities(far, self._write_categories(table, positions, dense))
 
     def to_state(self) -> dict[str, Tensor]:
@@ -101,11 +104,15 @@ class DenseBlock:
         return {kind: getattr(self, kind).to_tensor() for kind in STANDARDIZED_KINDS}
 
     def _write_numbers(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
+        self,
+        table: Table,
+        positions: Sequence[int],
+        dense: NDArray[np.float32],
+        notes: ReadingNotes,
     ) -> dict[str, int]:
         layout, clip = self.layout, self.clip
         far: dict[str, int] = {}
-        for block, matrix in number_blocks(table, layout.numeric, positions):
+        for block, matrix in number_blocks(table, layout.numeric, positions, notes):
             with_value = [k for k, spec in enumerate(block) if spec.has_value]
             targets = [layout.value_at[block[k].position] for k in with_value]
             if targets:
@@ -126,15 +133,23 @@ class DenseBlock:
         return far
 
     def _write_dates(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
+        self,
+        table: Table,
+        positions: Sequence[int],
+        dense: NDArray[np.float32],
+        notes: ReadingNotes,
     ) -> dict[str, int]:
         far: dict[str, int] = {}
         first = 0
         for spec in self.layout.dates:
             column = table.column(table.names[positions[spec.position]])
-            micros, missing = read_dates(column, spec.date_format)
-            if missing.any():
-                _warn_unreadable(column, spec, missing)
+            micros, missing, unreadable = read_dates(column, spec.date_format)
+            if unreadable is not None:
+                notes.unreadable.append(unreadable)
+            if spec.date_format is None and column.storage in ("string", "categorical"):
+                ambiguous = find_ambiguous(column.to_factor().values)
+                if ambiguous:
+                    notes.ambiguous[spec.name] = DateFormat(ANY_DATE, ambiguous)
             n_parts = len(spec.date_parts)
             if n_parts:
                 kept = [DATE_PARTS.index(part) for part in spec.date_parts]
@@ -172,21 +187,11 @@ class DenseBlock:
         return [values for values in found if values is not None]
 
 
-def _warn_unreadable(column: Column, spec: ColumnSpec, missing: NDArray[np.bool_]) -> None:
-    if column.storage not in ("string", "categorical"):
-        return
-    factor = column.to_factor()
-    unreadable = np.flatnonzero(missing & (factor.codes >= 0))
-    if len(unreadable):
-        written = f" written as {spec.date_format}" if spec.date_format else ""
-        warn(
-            f"{len(unreadable)} value(s) of column {spec.name!r} are no dates{written}, such as "
-            f"{factor.values[factor.codes[unreadable[0]]]!r}, and count as missing."
-        )
-
-
 def number_blocks(
-    table: Table, specs: Sequence[ColumnSpec], positions: Sequence[int]
+    table: Table,
+    specs: Sequence[ColumnSpec],
+    positions: Sequence[int],
+    notes: ReadingNotes | None = None,
 ) -> Iterator[tuple[list[ColumnSpec], NDArray[np.float64]]]:
     """Number columns a few at a time as float64; those stored otherwise one by one.
 
@@ -198,6 +203,8 @@ def number_blocks(
         Columns to read as numbers.
     positions : sequence of int
         Where each column of the fit is in this table.
+    notes : ReadingNotes, optional
+        Takes what could not be read.
 
     Yields
     ------
@@ -213,5 +220,10 @@ def number_blocks(
         yield block, np.asarray(matrix, dtype=np.float64)
     for spec in specs:
         if not is_number[positions[spec.position]]:
-            name = table.names[positions[spec.position]]
-            yield [spec], table.column(name).to_float()[:, None]
+            column = table.column(table.names[positions[spec.position]])
+            values, unreadable = read_numbers(
+                column, spec.number_format, from_dates=spec.from_dates
+            )
+            if notes is not None and unreadable is not None:
+                notes.unreadable.append(unreadable)
+            yield [spec], values[:, None]

@@ -19,6 +19,7 @@ from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer
 from tabnsm.preprocessing.pieces import find_pieces
+from tabnsm.preprocessing.reading import ReadingNotes
 from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
@@ -91,6 +92,7 @@ class TableEncoder:
         """
         rows = _row_numbers(fit_rows, table.n_rows)
         fitted = self._fit_columns(table, rows)
+        _warn_reading(fitted)
         self.specs = [column.spec for column in fitted]
         text = None
         texts: tuple[TextFeatures, ...] = ()
@@ -126,7 +128,9 @@ class TableEncoder:
             If a column is missing, or holds words where it held numbers.
         """
         positions = self._positions_in(table)
-        dense, odd = self._dense.encode(table, positions)
+        notes = ReadingNotes()
+        dense, odd = self._dense.encode(table, positions, notes)
+        notes.warn(fitting=False)
         if odd.far:
             _warn_far(odd.far)
         if odd.unseen:
@@ -330,6 +334,19 @@ def _fit_all(fitter: ColumnFitter, table: Table) -> list[FittedColumn]:
         if position not in fitted:
             fitted[position] = fitter.fit(table.column(name), position)
     return [fitted[position] for position in range(table.n_columns)]
+
+
+def _warn_reading(fitted: list[FittedColumn]) -> None:
+    used = [column for column in fitted if column.spec.kind != "drop"]
+    notes = ReadingNotes(
+        [column.unreadable for column in used if column.unreadable is not None],
+        {
+            column.spec.name: column.date_format
+            for column in used
+            if column.date_format is not None and column.date_format.ambiguous
+        },
+    )
+    notes.warn(fitting=True)
 
 
 def _stack(fitted: list[FittedColumn], kind: str) -> Standardizer:
