@@ -28,8 +28,8 @@ ALLOWED = {
 }
 ALLOWED["members"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
 ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
+ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
 ALLOWED["estimator"] = set(ALLOWED)
-ALLOWED["plotting"] = {"errors", "training", "metrics"}
 ALLOWED["plotting_attribution"] = {"errors", "attribution", "container", "plotting"}
 ALLOWED["tuning"] = set(ALLOWED)
 ALLOWED["demo"] = set(ALLOWED)
