@@ -79,7 +79,7 @@ def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
     (length,) = struct.unpack("<Q", path.read_bytes()[:8])
     header = json.loads(path.read_bytes()[8 : 8 + length])
-    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 3
+    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 4
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 0.5, 0.999])
@@ -232,3 +232,29 @@ def test_the_first_files_can_still_be_read() -> None:
     assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
     assert model.encoder_.config.text_columns == "joined"
     assert model.validation_rmse_ == model.history_.best.validation_rmse
+
+
+def test_files_of_format_3_predict_the_same() -> None:
+    """Written before files knew a metric of validation; two networks."""
+    path = FIXTURE.with_name("model-format-3.safetensors")
+    expected = json.loads(path.with_suffix(".json").read_text())
+    model = TabNSMRegressor.load(path)
+    rows = pd.DataFrame(expected["rows"])
+    rows["when"] = pd.to_datetime(rows["when"])
+    np.testing.assert_allclose(model.predict(rows), expected["predictions"], rtol=1e-6)
+    assert model.validation_rmse_ == model.best_score_ == expected["validation_rmse"]
+    assert model.options_.training.eval_metric == "rmse"
+    assert len(model.training_history()) == 4
+    assert model.n_iter_ == 2
+
+
+def test_the_metric_of_validation_is_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
+    y = frame["a"].fillna(0) + (frame["b"] == "x")
+    options = {"max_epochs": 3, "d_token": 8, "random_state": 0}
+    model = TabNSMRegressor(**options, eval_metric="mae").fit(frame, y)
+    model.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    assert loaded.eval_metric == loaded.options_.training.eval_metric == "mae"
+    assert loaded.best_score_ == model.best_score_ < loaded.validation_rmse_
+    assert loaded.histories_ == model.histories_
+    assert loaded.n_iter_ == model.n_iter_ == 3

@@ -79,6 +79,9 @@ def tune(
     epochs: Annotated[
         int | None, typer.Option(help="Most passes over the rows of a trial.")
     ] = None,
+    eval_metric: Annotated[
+        str, typer.Option(help="What validation watches and trials are scored by: rmse or mae.")
+    ] = "rmse",
     seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
     text_encoder: TextEncoder = "minilm",
     text_columns: TextColumns = None,
@@ -101,6 +104,7 @@ def tune(
     options = {
         "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
         "max_epochs": epochs,
+        "eval_metric": None if eval_metric == "rmse" else eval_metric,
         "time_limit": trial_time_limit,
         "text_encoder": None if text_encoder == "minilm" else text_encoder,
         "text_columns": text_columns,
@@ -126,10 +130,10 @@ def tune(
     )
     write_config(out, result.best_options)
     if not quiet:
-        _report(result, out)
+        _report(result, out, eval_metric.upper())
 
 
-def _report(result: TuningResult, out: Path) -> None:
+def _report(result: TuningResult, out: Path, metric: str) -> None:
     from collections import Counter
 
     from rich.console import Console
@@ -138,8 +142,8 @@ def _report(result: TuningResult, out: Path) -> None:
     states = Counter(trial.state for trial in result.trials)
     shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
     console.print(
-        f"Best validation RMSE {result.best_score:.6g} of {len(result.trials)} trials ({shown}); "
-        f"{_STOPPED[result.stopped]}.",
+        f"Best validation {metric} {result.best_score:.6g} of {len(result.trials)} trials "
+        f"({shown}); {_STOPPED[result.stopped]}.",
         soft_wrap=True,
     )
     for name, value in result.best_options.items():
