@@ -218,6 +218,32 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "best epoch" in shown
 
 
+def test_another_metric_of_validation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = str(folder / "mae.safetensors"), str(folder / "data.csv")
+    base = ["fit", data, "-t", "price", "-o", model, "--epochs", "2", "--drop", "id"]
+    assert main([*base, "--eval-metric", "mae"]) == 0
+    assert "with a validation MAE of" in capsys.readouterr().out
+    assert main(["info", model]) == 0
+    shown = capsys.readouterr().out
+    assert "eval_metric='mae'" in shown
+    assert "with validation MAE" in shown
+    assert main(["info", model, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["best_score"] == TabNSMRegressor.load(model).best_score_ < facts["validation_rmse"]
+
+
+def test_what_the_time_limit_cut_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = str(folder / "cut.safetensors"), str(folder / "data.csv")
+    config = folder / "seven.json"
+    config.write_text('{"n_ensemble": 7, "max_epochs": 100000, "patience": 100000}')
+    base = ["fit", data, "-t", "price", "-o", model, "--drop", "id", "--config", str(config)]
+    assert main([*base, "--time-limit", "0.5"]) == 0
+    reason = "time_limit=0.5 s reached: 1 of 7 networks trained"
+    assert f"(stopped: {reason})" in capsys.readouterr().out
+    assert main(["info", model]) == 0
+    assert f"stopped: {reason}" in capsys.readouterr().out
+
+
 def test_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,6 +303,7 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
         (["--text-precision", "int4"], "text_precision must be one of 'float32', 'int8', got"),
         (["--epochs", "0"], "max_epochs must be an integer >= 1, got 0"),
         (["--epochs", "many"], "'--epochs'"),
+        (["--eval-metric", "r2"], "eval_metric must be one of ('rmse', 'mae'), got 'r2'"),
         (["--seed", "-1"], "'--seed'"),
         (["--validation-fraction", "2"], "validation_fraction must be"),
         (["--out", "/no/such/folder/m.safetensors"], "there is no folder"),

@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -478,6 +479,63 @@ def test_time_limit_stops_early(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_the_eval_metric_decides_and_scores(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    arguments = {"X_val": X[:60], "y_val": y[:60]}
+    rmse, mae = (
+        quick(max_epochs=12, eval_metric=metric).fit(X, y, **arguments)
+        for metric in ("rmse", "mae")
+    )
+    default = quick(max_epochs=12).fit(X, y, **arguments)
+    np.testing.assert_array_equal(default.predict(X), rmse.predict(X))
+    assert rmse.best_score_ == rmse.validation_rmse_
+    error = np.abs(mae.predict(X[:60]) - y[:60]).mean()
+    assert mae.best_score_ == pytest.approx(error, rel=1e-6)
+    assert mae.history_.best.validation_mae == min(e.validation_mae for e in mae.history_)
+    assert mae.n_iter_ == 12
+    with pytest.raises(InvalidOptionError, match="eval_metric must be one of"):
+        quick(eval_metric="r2").fit(X, y)
+
+
+def test_the_history_as_frame_and_picture(
+    mixed: tuple[pd.DataFrame, np.ndarray], tmp_path: Path
+) -> None:
+    with pytest.raises(NotFittedError):
+        quick().training_history()
+    with pytest.raises(NotFittedError):
+        quick().plot_history()
+    assert not hasattr(quick(), "n_iter_")
+    model = quick(n_ensemble=2).fit(*mixed)
+    frame = model.training_history()
+    assert list(frame["network"]) == [1, 1, 1, 2, 2, 2]
+    assert list(frame["epoch"]) == [1, 2, 3, 1, 2, 3]
+    best = frame.loc[frame["is_best"], "validation_rmse"]
+    assert list(best) == [history.best.validation_rmse for history in model.histories_]
+    assert model.history_.to_frame().equals(frame[:3].drop(columns="network"))
+    figure = model.plot_history(tmp_path / "history.png")
+    assert len(figure.axes) == 3
+    assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_text_that_takes_too_long_is_left_out_of_a_limited_fit() -> None:
+    class Slow(FakeTextEncoder):
+        def encode(self, texts: list[str]) -> np.ndarray:
+            time.sleep(0.01 * len(texts))
+            return super().encode(texts)
+
+    n = 600
+    X = pd.DataFrame({"n": np.arange(n) % 13, "words": [f"text {k}" for k in range(n)]})
+    y = X["n"] * 1.0 + np.random.default_rng(0).normal(size=n)
+    with pytest.warns(TabNSMWarning, match="The text columns 'words' are left out") as caught:
+        model = quick(text_encoder=Slow(8), time_limit=2.0).fit(X, y)
+    assert Path(caught[0].filename).name == "test_estimator.py"
+    assert len(model.predict(X[["n"]])) == n
+    notes = {row.name: row.note for row in model.describe_columns()}
+    assert notes["words"].startswith("left out: embedding")
+    whole = quick(text_encoder=FakeTextEncoder(8), time_limit=1e6).fit(X, y)
+    assert {row.name: row.kind for row in whole.describe_columns()}["words"] == "text"
+
+
 def test_counts_are_predicted_by_their_mean() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
@@ -543,7 +601,8 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     process.send_signal(2)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert out.startswith("interrupted 500 Training was interrupted in epoch")
+    said = "interrupted: 1 of 8 networks trained 500 Training was interrupted in epoch"
+    assert out.startswith(said)
 
 
 def test_row_ids_and_leaks_get_a_word() -> None:

@@ -259,3 +259,23 @@ def test_options_that_the_first_files_do_not_know() -> None:
     assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
     assert model.encoder_.config.text_columns == "joined"
     assert model.validation_rmse_ == model.history_.best.validation_rmse
+
+
+def test_files_of_format_3_watch_the_rmse() -> None:
+    model = _load_fixture(3)
+    assert model.validation_rmse_ == model.best_score_
+    assert model.options_.training.eval_metric == "rmse"
+    assert len(model.training_history()) == 24
+    assert model.n_iter_ == 3
+
+
+def test_the_metric_of_validation_is_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
+    y = frame["a"].fillna(0) + (frame["b"] == "x")
+    options = {"max_epochs": 3, "d_token": 8, "random_state": 0}
+    model = TabNSMRegressor(**options, eval_metric="mae").fit(frame, y)
+    model.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    assert loaded.eval_metric == loaded.options_.training.eval_metric == "mae"
+    assert loaded.best_score_ == model.best_score_ < loaded.validation_rmse_
+    assert loaded.histories_ == model.histories_
+    assert loaded.n_iter_ == model.n_iter_ == 3

@@ -137,15 +137,26 @@ def test_the_number_of_networks_is_nothing_to_search(
         tune(*data, space={"n_ensemble": Integer(1, 4)}, n_trials=1)
 
 
+def test_trials_are_scored_by_the_eval_metric(data: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = data
+    options = SMALL | {"eval_metric": "mae"}
+    result = tune(X, y, options=options, space=SPACE, n_trials=2, random_state=5)
+    assert result.best_options["eval_metric"] == "mae"
+    model = TabNSMRegressor(**result.best_options, random_state=5).fit(X, y)
+    assert model.history_.best.validation_mae == result.best_score
+    with pytest.raises(InvalidOptionError, match="space must not hold eval_metric, because it is"):
+        tune(X, y, space={"eval_metric": Choice(["rmse", "mae"])})
+
+
 def test_divergence_is_a_pruned_trial(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = data
     evaluate, seen = Trainer.evaluate, []
 
-    def diverging(self: Trainer, model: Any) -> tuple[float, float]:
+    def diverging(self: Trainer, model: Any) -> tuple[float, float, float]:
         seen.append(1)
-        return (np.inf, np.inf) if len(seen) == 3 else evaluate(self, model)
+        return (np.inf,) * 3 if len(seen) == 3 else evaluate(self, model)
 
     monkeypatch.setattr(Trainer, "evaluate", diverging)
     result = tune(X, y, options=SMALL, space=SPACE, n_trials=2)

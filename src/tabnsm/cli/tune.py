@@ -80,6 +80,9 @@ def tune(
     epochs: Annotated[
         int | None, typer.Option(help="Most passes over the rows in a trial; not saved.")
     ] = None,
+    eval_metric: Annotated[
+        str, typer.Option(help="What validation watches and trials are scored by: rmse or mae.")
+    ] = "rmse",
     seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
     text_encoder: TextEncoder = "minilm",
     text_columns: TextColumns = None,
@@ -100,6 +103,7 @@ def tune(
     options = {
         "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
         "max_epochs": epochs,
+        "eval_metric": None if eval_metric == "rmse" else eval_metric,
         "time_limit": trial_time_limit,
         "text_encoder": None if text_encoder == "minilm" else text_encoder,
         "text_columns": text_columns,
@@ -125,7 +129,7 @@ def tune(
     )
     write_config(out, result.best_options)
     if not quiet:
-        _report(result, out)
+        _report(result, out, eval_metric.upper())
 
 
 def _check_files(out: Path, journal: Path, inputs: dict[str, Path | None]) -> None:
@@ -141,7 +145,7 @@ def _check_files(out: Path, journal: Path, inputs: dict[str, Path | None]) -> No
         )
 
 
-def _report(result: TuningResult, out: Path) -> None:
+def _report(result: TuningResult, out: Path, metric: str) -> None:
     from collections import Counter
 
     from rich.console import Console
@@ -150,8 +154,8 @@ def _report(result: TuningResult, out: Path) -> None:
     states = Counter(trial.state for trial in result.trials)
     shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
     console.print(
-        f"Best validation RMSE {result.best_score:.6g} of {len(result.trials)} trials ({shown}); "
-        f"{_STOPPED[result.stopped]}.",
+        f"Best validation {metric} {result.best_score:.6g} of {len(result.trials)} trials "
+        f"({shown}); {_STOPPED[result.stopped]}.",
         soft_wrap=True,
     )
     for name, value in result.best_options.items():

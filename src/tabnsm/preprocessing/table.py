@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
 from tabnsm.preprocessing.text import TextBlock
+from tabnsm.preprocessing.text_embedding import SecondsLeft, TextTooSlowError
 from tabnsm.preprocessing.text_encoder import TextEncoder
 from tabnsm.preprocessing.unseen import describe_unseen
 
@@ -68,7 +70,9 @@ class TableEncoder:
     def __init__(self, config: EncoderConfig | None = None) -> None:
         self.config = config or EncoderConfig()
 
-    def fit_transform(self, table: Table, fit_rows: Any = None) -> EncodedTable:
+    def fit_transform(
+        self, table: Table, fit_rows: Any = None, seconds_left: SecondsLeft | None = None
+    ) -> EncodedTable:
         """Fit on some rows and encode all of them.
 
         Parameters
@@ -77,6 +81,9 @@ class TableEncoder:
             The input columns.
         fit_rows : array-like of int or bool, optional
             Rows that statistics, vocabularies and kinds are taken from; all by default.
+        seconds_left : callable, optional
+            Seconds left of a time limit. Text columns that would take more than half of them are
+            left out with a warning.
 
         Returns
         -------
@@ -88,7 +95,8 @@ class TableEncoder:
         InvalidDataError
             If every column is empty.
         InvalidOptionError
-            If `column_kinds` names an unknown column or asks for the impossible.
+            If `column_kinds` names an unknown column or asks for the impossible, or if the time
+            limit is too short for the text and there are no other columns.
         """
         rows = _row_numbers(fit_rows, table.n_rows)
         fitted = self._fit_columns(table, rows)
@@ -97,9 +105,13 @@ class TableEncoder:
         text = None
         texts: tuple[TextFeatures, ...] = ()
         if any(spec.kind == "text" for spec in self.specs):
-            text = TextBlock.create(self.config)
-            factors = self._text_columns(table, range(table.n_columns))
-            texts = text.fit_transform(factors, rows)
+            try:
+                text = TextBlock.create(self.config, seconds_left)
+                factors = self._text_columns(table, range(table.n_columns))
+                texts = text.fit_transform(factors, rows, seconds_left)
+            except TextTooSlowError as error:
+                text = None
+                self._leave_out_text(error)
         statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
         self._settle(statistics, table.has_names, text)
         dense, _ = self._dense.encode(table, range(table.n_columns))
@@ -245,6 +257,29 @@ class TableEncoder:
                 "model can only predict a constant. Check which columns and rows were passed."
             )
         return fitted
+
+    def _leave_out_text(self, error: TextTooSlowError) -> None:
+        """Drop the text columns, for which there is no time; an error if they are all there is."""
+        names = ", ".join(repr(spec.name) for spec in self.specs if spec.kind == "text")
+        found = (
+            f"{error.work} would take about {error.seconds:.0f} s, which is over half of the "
+            f"{error.seconds_left:.1f} s left of time_limit"
+        )
+        longer = 2 * error.seconds - error.seconds_left
+        remedy = f"Raise time_limit by about {longer:.0f} s"
+        if self.config.text_cache:
+            remedy += "; texts embedded so far are in the cache, so that less is left to do"
+        if all(spec.kind in ("drop", "text") for spec in self.specs):
+            raise InvalidOptionError(
+                "time_limit must be long enough for the text of a table without other columns. "
+                f"{found}. {remedy}."
+            ) from error
+        warn(f"{found}. The text columns {names} are left out of this fit. {remedy}.")
+        note = "left out: embedding its text takes longer than half of time_limit"
+        self.specs = [
+            replace(spec, kind="drop", note=note) if spec.kind == "text" else spec
+            for spec in self.specs
+        ]
 
     def _settle(
         self, statistics: dict[str, Standardizer], has_names: bool, text: TextBlock | None

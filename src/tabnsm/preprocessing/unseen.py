@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tabnsm.preprocessing.column import Column, Factor, parse_floats
+from tabnsm.preprocessing.column import Column, Factor
+from tabnsm.preprocessing.number_format import parse_floats
 from tabnsm.preprocessing.schema import ColumnSpec
 
 # Some new categories are usual; most of them new is a sign of another spelling.

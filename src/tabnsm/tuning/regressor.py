@@ -25,6 +25,10 @@ from tabnsm.tuning.study import check_search, search
 _NOT_TUNED = ("preset", "random_state", "verbose", "checkpoint_dir")
 # Limits of a trial, and where it runs: the final fit has its own.
 _OF_A_TRIAL = ("max_epochs", "time_limit", "device")
+_NOT_SEARCHED = {
+    "n_ensemble": "a trial trains one network",
+    "eval_metric": "it is what trials are compared by",
+}
 _SPARSE = (
     "window_size",
     "compress_block_size",
@@ -54,11 +58,11 @@ def tune(
 ) -> TuningResult:
     """Search the options of `TabNSMRegressor` that validate best.
 
-    Every trial trains one network on the same rows and is scored by its best RMSE on the same
-    validation rows: exactly those of ``TabNSMRegressor(random_state=random_state).fit`` with the
-    same arguments, whose first network reproduces the score if the same limits bound it. Do not
-    pass test rows. The preset's own options are tried first, so that the result validates at
-    least as well as they do.
+    Every trial trains one network on the same rows and is scored by the `eval_metric` of its best
+    epoch on the same validation rows: exactly those of
+    ``TabNSMRegressor(random_state=random_state).fit`` with the same arguments, whose first network
+    reproduces the score if the same limits bound it. Do not pass test rows. The preset's own
+    options are tried first, so that the result validates at least as well as they do.
 
     Parameters
     ----------
@@ -131,7 +135,7 @@ def tune(
         first=defaults if contains(searched, defaults) else None,
         fingerprint=fingerprint,
         random_state=random_state,
-        score_name="validation RMSE",
+        score_name=f"validation {resolved.training.eval_metric.upper()}",
         verbose=verbose,
     )
     kept = {k: v for k, v in fixed.items() if k not in _OF_A_TRIAL and _is_plain(v)}
@@ -162,11 +166,12 @@ def _searched(
 ) -> dict[str, Parameter]:
     """The space without what is fixed, or without meaning for what is."""
     check_names(space, [*_tunable(), "d_head"], "space")
-    if "n_ensemble" in space:
-        raise InvalidOptionError(
-            "space must not hold n_ensemble, because a trial trains one network, got "
-            f"{space['n_ensemble']!r}. Leave it out, or fix it in options."
-        )
+    for name, why in _NOT_SEARCHED.items():
+        if name in space:
+            raise InvalidOptionError(
+                f"space must not hold {name}, because {why}, got {space[name]!r}. "
+                "Leave it out, or fix it in options."
+            )
     both = [name for name in space if name in fixed]
     if is_users and both:
         raise InvalidOptionError(f"{both[0]} must be in options or in space, but it is in both.")
