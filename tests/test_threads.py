@@ -126,9 +126,16 @@ def make():
 NO_SPINNING = (
     FIT
     + """
-before = len(os.listdir("/proc/self/task"))
+import time
+def count():
+    return len(os.listdir("/proc/self/task"))
+before = count()
 make().predict(X)
-print(len(os.listdir("/proc/self/task")) - before)
+for _ in range(100):  # a thread that has ended is listed for a moment longer
+    if count() == before:
+        break
+    time.sleep(0.1)
+print(count() - before)
 """
 )
 
