@@ -15,21 +15,24 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tabnsm"
 ALLOWED = {
     "_version": set(),
     "errors": set(),
-    "container": {"errors"},
+    "atomic": set(),
+    "container": {"atomic", "errors"},
     "functional": {"errors"},
-    "kernels": {"errors", "functional"},
+    "threads": set(),
+    "torch_state": {"threads"},
+    "kernels": {"errors", "functional", "threads"},
     "nn": {"errors", "functional", "kernels"},
-    "preprocessing": {"errors"},
+    "preprocessing": {"errors", "threads"},
     "metrics": {"errors"},
-    "files": {"errors"},
-    "training": {"errors", "container", "functional", "nn", "preprocessing"},
+    "files": {"atomic", "errors"},
+    "training": {"errors", "container", "functional", "nn", "preprocessing", "threads"},
     "presets": {"errors", "nn", "preprocessing", "training"},
-    "model_file": {"_version", "errors", "container", "nn", "preprocessing", "presets", "training"},
 }
+ALLOWED["model_file"] = {"_version", "container", "files", "presets", *ALLOWED["presets"]}
 ALLOWED["members"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
 ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
+ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
 ALLOWED["estimator"] = set(ALLOWED)
-ALLOWED["plotting"] = {"errors", "training", "metrics"}
 ALLOWED["plotting_attribution"] = {"errors", "attribution", "container", "plotting"}
 ALLOWED["tuning"] = set(ALLOWED)
 ALLOWED["demo"] = set(ALLOWED)

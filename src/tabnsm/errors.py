@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
+# Callers that stand between the user's line and this package.
+_NOT_THE_USER = ("tabnsm", "sklearn", "joblib", "contextlib")
+
 
 class TabNSMError(Exception):
     """Base class of every error that tabnsm raises on purpose."""
@@ -48,4 +54,23 @@ class MissingPackageError(ImportError, TabNSMError):
 
 
 class TabNSMWarning(UserWarning):
-    """A word to the user about data or training that is worth a look."""
+    """Something about data or training that is worth a look."""
+
+
+def warn(message: str, category: type[Warning] = TabNSMWarning) -> None:
+    """Warn, pointing at the user's line rather than into this package or scikit-learn.
+
+    Parameters
+    ----------
+    message : str
+        What was found, what was done, and what to do if that is wrong.
+    category : type of Warning, default TabNSMWarning
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_library(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_library(module: str) -> bool:
+    return module.split(".", 1)[0] in _NOT_THE_USER

@@ -41,6 +41,8 @@ def test_row_ids_are_noticed(name, values):
     "values",
     [
         NOISE * 2,
+        [f"${k:,.2f}" for k in NOISE],
+        [f"{k} kg" for k in RNG.permutation(N)],
         RNG.integers(0, 50, N),
         RNG.choice(10**9, N, replace=False),
         [f"a sentence number {k}" for k in range(N)],
@@ -57,6 +59,7 @@ def test_ordinary_columns_are_left_alone(values):
         (Y * 3 + 1, Y),
         (np.sign(Y), np.sign(Y) * 1.7e308),
         (Y, Y * 1e300),
+        ([f"{y:.4f} kg" for y in Y], Y),
         (np.exp(-Y), Y),
         (np.linspace(-1, 1, 20_000), np.linspace(-1, 1, 20_000) ** 2),
         (np.where(NOISE < -1, np.nan, Y), Y),

@@ -6,9 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabnsm.errors import InvalidDataError, TabNSMWarning
 from tabnsm.preprocessing import Table
-from tabnsm.preprocessing.column import Column, parse_floats
+from tabnsm.preprocessing.column import Column
+from tabnsm.preprocessing.number_format import NumberFormat
 
 
 def test_whole_floats_are_written_like_integers():
@@ -43,16 +43,14 @@ def test_periods_are_dates():
     assert Table.from_native(frame).column("c").to_factor().values == ["2020-01-01", "2020-02-01"]
 
 
-def test_words_are_no_numbers():
-    with pytest.raises(InvalidDataError, match=r"'c' must hold numbers.*got 'one'"):
-        Column("c", pa.array(["one", "two"])).to_float()
-    with pytest.warns(TabNSMWarning, match=r"1 value\(s\) such as 'two' are none"):
-        assert np.isnan(Column("c", pa.array(["1", "two"])).to_float()).tolist() == [False, True]
-    _, valid = parse_floats(["1_000", "", "1e5", " 2 ", "+3"])
-    assert valid.tolist() == [False, False, True, True, True]
+def test_strings_that_are_no_numbers_are_missing():
+    column = Column("c", pa.array(["1", "two", None, "$3"]))
+    np.testing.assert_array_equal(column.to_float(), [1, np.nan, np.nan, np.nan])
+    money = column.to_float(NumberFormat(prefix="$"))
+    np.testing.assert_array_equal(money, [1, np.nan, np.nan, 3])
 
 
-def test_booleans_written_as_words_are_numbers_as_in_pandas():
-    column = Column("c", pa.array(["True", "FALSE", None, " true "]))
-    assert column.to_float()[[0, 1, 3]].tolist() == [1, 0, 1]
-    assert parse_floats(["yes", "truely"])[1].tolist() == [False, False]
+def test_used_values_and_their_counts():
+    factor = Column("c", pa.array(["a", "b", "a", None, "c"])).to_factor()
+    values, counts = factor.used(np.array([0, 2, 3, 4]))
+    assert (values, counts.tolist()) == (["a", "c"], [2, 1])

@@ -22,6 +22,8 @@ from tabnsm.preprocessing import TargetScaler, check_target
         [1, 2.5, None],
         (1, 2.5, None),
         ["1", "2.5", None],
+        ["$1.00", "$2.5", "unknown"],
+        ["1,0 kg", "2,5 kg", "?"],
         np.array([1, 2.5, np.nan], dtype=np.float32),
         np.array([1, 2.5, None], dtype=object),
         pd.Series([1, 2.5, None], index=[7, 8, 9]),
@@ -47,6 +49,8 @@ def test_targets_of_every_library(y):
     [
         (None, "requires y to be passed, but the target y is None"),
         (["low", "high", "1"], r"must be numbers, got text such as 'low', 'high'. Convert it"),
+        (["$1", "$2", "about $3"], "must be numbers, got text such as 'about \\$3'"),
+        (["?", "-", "unknown"], "must have values, got 3 missing"),
         (pd.to_datetime(["2020-01-01"] * 3), "got dates"),
         (np.array(["2020-01-01"] * 3, dtype="datetime64[ns]"), "got dates"),
         ([None, None, np.nan], "must have values, got 3 missing"),

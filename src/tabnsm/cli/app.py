@@ -27,9 +27,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help=help_text(
         "Regression on wide, mixed tables: numbers, categories, dates and free text.",
-        """Tables are CSV, TSV (also .gz), Parquet and Feather files. [bold]tabnsm COMMAND
-        --help[/bold] shows the options of a command, with examples; [bold]tabnsm demo[/bold]
-        shows it all at work.""",
+        """Tables are CSV, TSV, JSON lines (also .gz), Parquet, Feather and Excel files.
+        [bold]tabnsm COMMAND --help[/bold] shows the options of a command, with examples;
+        [bold]tabnsm demo[/bold] shows it all at work.""",
         examples=(
             "tabnsm fit sales.csv --target price --out price.safetensors",
             "tabnsm predict price.safetensors new.csv --out predictions.csv",
@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C.
+        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C. A pipe that its
+        reader closed early ends the process with 1.
 
     Examples
     --------

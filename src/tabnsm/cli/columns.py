@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.preprocessing.column import Column, parse_floats
-from tabnsm.preprocessing.datetime import find_date_format, read_dates
+from tabnsm.preprocessing.column import Column
+from tabnsm.preprocessing.date_format import find_date_format
+from tabnsm.preprocessing.reading import ReadingNotes, numbers_or_missing, read_dates
 
 
 def group_values(table: Any, name: str) -> np.ndarray:
@@ -37,10 +38,17 @@ def time_values(table: Any, name: str) -> np.ndarray:
     column = Column(name, table.column(name))
     date_format = None
     if column.storage in ("string", "categorical"):
-        date_format = find_date_format(column.to_factor().values)
+        date_format = find_date_format(*column.to_factor().used())
     if date_format is None and column.storage != "temporal":
         return number_values(table, name, "--time", "numbers or dates")
-    micros, missing = read_dates(column, date_format)
+    micros, missing, unreadable = read_dates(column, date_format.name if date_format else None)
+    if unreadable is not None:
+        raise InvalidDataError(
+            f"--time must name a column of numbers or dates, but {name!r} has "
+            f"{unreadable.examples[0]!r}."
+        )
+    if date_format is not None and date_format.ambiguous:
+        ReadingNotes(ambiguous={name: date_format}).warn(fitting=True)
     return np.where(missing, np.nan, micros.astype(np.float64))
 
 
@@ -61,12 +69,9 @@ def number_values(table: Any, name: str, option: str, wanted: str = "numbers") -
     column = Column(name, table.column(name))
     if column.storage == "temporal":
         raise InvalidDataError(f"{option} must name a column of {wanted}, but {name!r} has dates.")
-    if column.storage in ("string", "categorical"):
-        values = column.to_factor().values
-        _, valid = parse_floats(values)
-        if not valid.all():
-            raise InvalidDataError(
-                f"{option} must name a column of {wanted}, but {name!r} has "
-                f"{values[int(np.argmin(valid))]!r}."
-            )
-    return column.to_float()
+    values, others = numbers_or_missing(column)
+    if others:
+        raise InvalidDataError(
+            f"{option} must name a column of {wanted}, but {name!r} has {others[0]!r}."
+        )
+    return values

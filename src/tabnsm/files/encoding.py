@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import warnings
 from pathlib import Path
 from typing import IO
 
-from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.errors import InvalidDataError, warn
 
 BLOCK_BYTES = 1 << 22
 
@@ -101,9 +100,7 @@ def find_encoding(path: Path) -> str:
             block = following
     if is_utf8:
         return "utf-8"
-    warnings.warn(
-        f"{path} is not UTF-8 and was read as {fallback}. If letters look wrong, save it as UTF-8.",
-        TabNSMWarning,
-        stacklevel=5,
+    warn(
+        f"{path} is not UTF-8 and was read as {fallback}. If letters look wrong, save it as UTF-8."
     )
     return fallback

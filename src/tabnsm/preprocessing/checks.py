@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.preprocessing.datetime import find_date_format
+from tabnsm.preprocessing.date_format import find_date_format
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table import TableEncoder
 from tabnsm.preprocessing.table_input import Table
@@ -87,7 +87,9 @@ def _looks_like_id(table: Table, spec: ColumnSpec, rows: NDArray[np.int64]) -> b
         return False
     column = table.column(spec.name)
     if spec.kind == "numeric":
-        values = column.to_float()[rows]
+        if spec.number_format.prefix or spec.number_format.suffix:
+            return False
+        values = column.to_float(spec.number_format)[rows]
         return bool((values == np.floor(values)).all()) and (
             _is_named_like_id(spec.name) or _is_sequence(values)
         )
@@ -104,9 +106,10 @@ def _is_named_like_id(name: str) -> bool:
 
 def _is_sequence(values: Floats) -> bool:
     """Numbers that rise or fall with the row, or that fill their range with few gaps."""
-    steps = np.diff(values)
-    monotone = max(np.mean(steps > 0), np.mean(steps < 0)) >= _MOSTLY
-    dense = values.max() - values.min() < 1.1 * len(values)
+    with np.errstate(over="ignore"):  # an infinite step is one step up or down all the same
+        steps = np.diff(values)
+        monotone = max(np.mean(steps > 0), np.mean(steps < 0)) >= _MOSTLY
+        dense = values.max() - values.min() < 1.1 * len(values)
     return bool(monotone or dense)
 
 
@@ -136,7 +139,7 @@ def _predicts(table: Table, spec: ColumnSpec, y: Floats, held_out: NDArray[np.bo
         return few and _group_score(codes, y, held_out) >= _NEAR_PERFECT
     if spec.kind != "numeric":
         return False
-    values = column.to_float()
+    values = column.to_float(spec.number_format)
     present = np.isfinite(values)
     # Half a column cannot give a whole target away.
     if present.mean() < 0.5 or present.sum() < _MIN_ROWS:
@@ -145,6 +148,7 @@ def _predicts(table: Table, spec: ColumnSpec, y: Floats, held_out: NDArray[np.bo
     if max(_correlation(values, y), _rank_correlation(values, y)) >= _NEAR_PERFECT:
         return True
     n_bins = min(_MAX_BINS, len(y) // (2 * _ROWS_PER_BIN))
+    values = np.ldexp(values, -2)  # only their order counts, and differences stay finite
     edges = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]))
     bins = np.searchsorted(edges, values, side="right")
     return _group_score(bins, y, held_out) >= _NEAR_PERFECT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -10,14 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.preprocessing.number_format import PLAIN, NumberFormat, parse_numbers
 from tabnsm.preprocessing.objects import from_objects, nested_error
 
 Storage = Literal["number", "string", "categorical", "temporal", "empty"]
 
 _MICROSECONDS = 1_000_000
-# As pandas.read_csv, so that a boolean means the same in a file and in a DataFrame.
-_BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,23 @@ class Factor:
         n_values = len(self.values)
         return np.bincount(np.where(codes < 0, n_values, codes), minlength=n_values + 1)
 
+    def used(self, rows: NDArray[np.int64] | None = None) -> tuple[list[str], NDArray[np.int64]]:
+        """The values that occur in some rows, and how often each does.
+
+        Parameters
+        ----------
+        rows : ndarray of int64 or None
+            Row numbers; None for all rows.
+
+        Returns
+        -------
+        tuple
+            Distinct values and their counts.
+        """
+        counts = self.counts(rows)[:-1]
+        found = np.flatnonzero(counts)
+        return [self.values[position] for position in found], counts[found]
+
 
 class Column:
     """One column, whatever library it came from.
@@ -85,56 +99,30 @@ class Column:
             return "temporal"
         return "string" if _is_string(kind) else "number"
 
-    def to_float(self) -> NDArray[np.float64]:
-        """Values as float64 with NaN for missing ones.
+    def to_float(self, number_format: NumberFormat = PLAIN) -> NDArray[np.float64]:
+        """Values as float64 with NaN for missing ones, and for strings that are no numbers.
 
-        Durations become seconds, times of day seconds since midnight, dates seconds since 1970,
-        and strings are parsed.
+        Durations become seconds, times of day seconds since midnight, dates seconds since 1970.
+
+        Parameters
+        ----------
+        number_format : NumberFormat
+            How strings are parsed.
 
         Returns
         -------
         ndarray of float64
             One value per row.
-
-        Raises
-        ------
-        InvalidDataError
-            If none of its strings is a number; single ones that are not count as missing.
         """
         if self.storage == "empty":
             return np.full(len(self), np.nan)
         if self.storage in ("string", "categorical"):
-            return self._parsed_floats()
+            factor = self.to_factor()
+            return np.append(parse_numbers(factor.values, number_format)[0], np.nan)[factor.codes]
         if self.storage == "temporal":
             micros, missing = self.to_microseconds()
             return np.where(missing, np.nan, micros / _MICROSECONDS)
         return _numbers_to_float(self._data)
-
-    def _parsed_floats(self) -> NDArray[np.float64]:
-        factor = self.to_factor()
-        parsed, valid = parse_floats(factor.values)
-        if not valid.all():
-            self._judge_unreadable(factor, valid)
-        return np.append(parsed, np.nan)[factor.codes]
-
-    def _judge_unreadable(self, factor: Factor, valid: NDArray[np.bool_]) -> None:
-        """Warn of strings that are no numbers; refuse a column that has nothing else."""
-        present = factor.codes[factor.codes >= 0]
-        n_unreadable = int((~valid[present]).sum())
-        example = factor.values[int(np.argmin(valid))]
-        if n_unreadable == len(present) > 1:
-            raise InvalidDataError(
-                f"Column {self.name!r} must hold numbers, as it does in the training rows, got "
-                f"{example!r}. Replace such values by a number, leave them empty, or fit with "
-                f"column_kinds={{{self.name!r}: 'category'}}."
-            )
-        if n_unreadable:
-            warnings.warn(
-                f"Column {self.name!r} holds numbers in the training rows; {n_unreadable} value(s) "
-                f"such as {example!r} are none and count as missing.",
-                TabNSMWarning,
-                stacklevel=2,
-            )
 
     def to_microseconds(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Dates as microseconds since 1970 in UTC, beside a mask of the missing ones.
@@ -163,6 +151,10 @@ class Column:
         Factor
             Codes and distinct values.
         """
+        return self._factor
+
+    @cached_property
+    def _factor(self) -> Factor:
         import pyarrow.types as pt
 
         if self.storage == "empty":
@@ -175,39 +167,6 @@ class Column:
             factor = _factorize(micros, write_date)
             return Factor(np.where(missing, -1, factor.codes), factor.values)
         return _factorize_strings(self._data)
-
-
-def parse_floats(values: list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers and booleans written as strings.
-
-    Parameters
-    ----------
-    values : list of str
-        Strings such as "1", " -2.5", "1e3" or "True".
-
-    Returns
-    -------
-    tuple of ndarray
-        The numbers (NaN where there is none) and a mask of those that could be read.
-
-    Examples
-    --------
-    >>> parse_floats(["1.5", "no"])
-    (array([1.5, nan]), array([ True, False]))
-    """
-    parsed = np.full(len(values), np.nan)
-    valid = np.ones(len(values), dtype=bool)
-    for position, value in enumerate(values):
-        try:
-            # Python reads "1_000" as a number; no table means that.
-            parsed[position] = float(value) if "_" not in value else float("_")
-        except ValueError:
-            boolean = _BOOLEANS.get(value.strip().lower())
-            if boolean is None:
-                valid[position] = False
-            else:
-                parsed[position] = boolean
-    return parsed, valid
 
 
 def write_date(micros: NDArray[np.int64]) -> list[str]:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.errors import TabNSMWarning
 from tabnsm.preprocessing.categorical import encode_categories
-from tabnsm.preprocessing.column import Column
-from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts, read_dates
+from tabnsm.preprocessing.date_format import ANY_DATE, DateFormat, find_ambiguous
+from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts
 from tabnsm.preprocessing.fitting import standard_codes
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer, is_missing
+from tabnsm.preprocessing.reading import ReadingNotes, read_dates, read_numbers
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
+from tabnsm.preprocessing.unseen import UnseenValues, find_unseen
 
 STANDARDIZED_KINDS = ("numeric", "date", "category")
 # Numbers go through float64 a few columns at a time, so that no second table is ever built.
 _BLOCK_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Oddities:
+    """What new rows hold that the fit rows did not.
+
+    Parameters
+    ----------
+    far : dict of str to int
+        How many values lie far outside the fit range, by column.
+    unseen : list of UnseenValues
+        Category columns of which most values are not known.
+    """
+
+    far: dict[str, int] = field(default_factory=dict)
+    unseen: list[UnseenValues] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -49,8 +65,8 @@ class DenseBlock:
     embed_categories: bool
 
     def encode(
-        self, table: Table, positions: Sequence[int]
-    ) -> tuple[NDArray[np.float32], dict[str, int]]:
+        self, table: Table, positions: Sequence[int], notes: ReadingNotes | None = None
+    ) -> tuple[NDArray[np.float32], Oddities]:
         """Encode all columns but text.
 
         Parameters
@@ -59,21 +75,23 @@ class DenseBlock:
             The rows.
         positions : sequence of int
             Where each column of the fit is in this table.
+        notes : ReadingNotes, optional
+            Takes what could not be read.
 
         Returns
         -------
         tuple
-            The features, and how many values lie far outside the fit range, by column.
+            The features, and what the rows hold that the fit rows did not.
 
         Shape
         -----
         features : (n_rows, n_dense)
         """
         dense = np.empty((table.n_rows, self.layout.n_dense), dtype=np.float32)
-        far = self._write_numbers(table, positions, dense)
-        far.update(self._write_dates(table, positions, dense))
-        self._write_categories(table, positions, dense)
-        return dense, far
+        notes = ReadingNotes() if notes is None else notes
+        far = self._write_numbers(table, positions, dense, notes)
+        far.update(self._write_dates(table, positions, dense, notes))
+        return dense, Oddities(far, self._write_categories(table, positions, dense))
 
     def to_state(self) -> dict[str, Tensor]:
         """All statistics as tensors.
@@ -86,11 +104,15 @@ class DenseBlock:
         return {kind: getattr(self, kind).to_tensor() for kind in STANDARDIZED_KINDS}
 
     def _write_numbers(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
+        self,
+        table: Table,
+        positions: Sequence[int],
+        dense: NDArray[np.float32],
+        notes: ReadingNotes,
     ) -> dict[str, int]:
         layout, clip = self.layout, self.clip
         far: dict[str, int] = {}
-        for block, matrix in number_blocks(table, layout.numeric, positions):
+        for block, matrix in number_blocks(table, layout.numeric, positions, notes):
             with_value = [k for k, spec in enumerate(block) if spec.has_value]
             targets = [layout.value_at[block[k].position] for k in with_value]
             if targets:
@@ -111,15 +133,23 @@ class DenseBlock:
         return far
 
     def _write_dates(
-        self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
+        self,
+        table: Table,
+        positions: Sequence[int],
+        dense: NDArray[np.float32],
+        notes: ReadingNotes,
     ) -> dict[str, int]:
         far: dict[str, int] = {}
         first = 0
         for spec in self.layout.dates:
             column = table.column(table.names[positions[spec.position]])
-            micros, missing = read_dates(column, spec.date_format)
-            if missing.any():
-                _warn_unreadable(column, spec, missing)
+            micros, missing, unreadable = read_dates(column, spec.date_format)
+            if unreadable is not None:
+                notes.unreadable.append(unreadable)
+            if spec.date_format is None and column.storage in ("string", "categorical"):
+                ambiguous = find_ambiguous(column.to_factor().values)
+                if ambiguous:
+                    notes.ambiguous[spec.name] = DateFormat(ANY_DATE, ambiguous)
             n_parts = len(spec.date_parts)
             if n_parts:
                 kept = [DATE_PARTS.index(part) for part in spec.date_parts]
@@ -137,36 +167,31 @@ class DenseBlock:
 
     def _write_categories(
         self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
-    ) -> None:
+    ) -> list[UnseenValues]:
+        found = []
         for k, spec in enumerate(self.layout.categories):
-            factor = table.column(table.names[positions[spec.position]]).to_factor()
+            column = table.column(table.names[positions[spec.position]])
+            factor = column.to_factor()
             target = self.layout.value_at[spec.position]
             if self.embed_categories:
                 codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
                 dense[:, target] = codes
+                is_unknown = codes == 0
             else:
                 codes_as_numbers = standard_codes(factor, spec)[:, None]
                 out = dense[:, target : target + 1]
                 self.category.select([k]).apply(codes_as_numbers, out, clip=False)
-
-
-def _warn_unreadable(column: Column, spec: ColumnSpec, missing: NDArray[np.bool_]) -> None:
-    if column.storage not in ("string", "categorical"):
-        return
-    factor = column.to_factor()
-    unreadable = np.flatnonzero(missing & (factor.codes >= 0))
-    if len(unreadable):
-        written = f" written as {spec.date_format}" if spec.date_format else ""
-        warnings.warn(
-            f"{len(unreadable)} value(s) of column {spec.name!r} are no dates{written}, such as "
-            f"{factor.values[factor.codes[unreadable[0]]]!r}, and count as missing.",
-            TabNSMWarning,
-            stacklevel=6,
-        )
+                is_unknown = np.isnan(codes_as_numbers[:, 0])
+            if (is_unknown & (factor.codes >= 0)).any():
+                found.append(find_unseen(column, factor, spec))
+        return [values for values in found if values is not None]
 
 
 def number_blocks(
-    table: Table, specs: Sequence[ColumnSpec], positions: Sequence[int]
+    table: Table,
+    specs: Sequence[ColumnSpec],
+    positions: Sequence[int],
+    notes: ReadingNotes | None = None,
 ) -> Iterator[tuple[list[ColumnSpec], NDArray[np.float64]]]:
     """Number columns a few at a time as float64; those stored otherwise one by one.
 
@@ -178,6 +203,8 @@ def number_blocks(
         Columns to read as numbers.
     positions : sequence of int
         Where each column of the fit is in this table.
+    notes : ReadingNotes, optional
+        Takes what could not be read.
 
     Yields
     ------
@@ -186,12 +213,17 @@ def number_blocks(
     """
     is_number = table.is_number
     plain = [spec for spec in specs if is_number[positions[spec.position]]]
-    width = max(1, _BLOCK_CELLS // table.n_rows)
+    width = max(1, _BLOCK_CELLS // max(1, table.n_rows))
     for start in range(0, len(plain), width):
         block = plain[start : start + width]
         matrix = table.numbers([positions[spec.position] for spec in block])
         yield block, np.asarray(matrix, dtype=np.float64)
     for spec in specs:
         if not is_number[positions[spec.position]]:
-            name = table.names[positions[spec.position]]
-            yield [spec], table.column(name).to_float()[:, None]
+            column = table.column(table.names[positions[spec.position]])
+            values, unreadable = read_numbers(
+                column, spec.number_format, from_dates=spec.from_dates
+            )
+            if notes is not None and unreadable is not None:
+                notes.unreadable.append(unreadable)
+            yield [spec], values[:, None]

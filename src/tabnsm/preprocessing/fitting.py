@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidOptionError
 from tabnsm.preprocessing.categorical import encode_categories, find_vocabulary
-from tabnsm.preprocessing.column import Column, Factor, parse_floats
+from tabnsm.preprocessing.column import Column, Factor
 from tabnsm.preprocessing.config import EncoderConfig
-from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts, find_date_format, read_dates
+from tabnsm.preprocessing.date_format import DateFormat, find_date_format
+from tabnsm.preprocessing.datetime import DATE_PARTS, date_parts
+from tabnsm.preprocessing.number_format import PLAIN, NumberFormat, are_codes, find_number_format
 from tabnsm.preprocessing.numeric import Standardizer, is_missing
+from tabnsm.preprocessing.reading import Unreadable, read_dates, read_numbers
 from tabnsm.preprocessing.schema import ColumnSpec
 
 Rows = NDArray[np.int64] | None
@@ -23,15 +26,30 @@ MIN_TEXT_VALUES = 10
 # mean, and one embedded category takes the place of 384 numbers.
 MIN_REPEATS = 10
 _EMPTY = "dropped: empty in the training rows"
+_CODES = "codes, because of leading zeros"
 _CONSTANT = "dropped: constant in the training rows"
 
 
 @dataclass(frozen=True)
 class FittedColumn:
-    """A column's facts, beside the statistics of the features that are standardised."""
+    """A column's facts, beside the statistics of the features that are standardised.
+
+    Parameters
+    ----------
+    spec : ColumnSpec
+        The facts.
+    standardizer : Standardizer or None
+        Statistics.
+    unreadable : Unreadable or None
+        Strings of all rows that count as missing.
+    date_format : DateFormat or None
+        Format of dates written as strings.
+    """
 
     spec: ColumnSpec
     standardizer: Standardizer | None = None
+    unreadable: Unreadable | None = None
+    date_format: DateFormat | None = None
 
 
 @dataclass(frozen=True)
@@ -129,12 +147,28 @@ class ColumnFitter:
         return FittedColumn(replace(spec, kind="drop", has_indicator=False, note=_CONSTANT))
 
     def _fit_asked_number(self, column: Column, position: int) -> FittedColumn:
+        number_format = PLAIN
         if column.storage in ("string", "categorical"):
-            values = _used_values(column.to_factor(), self.rows)
-            _, valid = parse_floats(values)
-            if not valid.all():
-                raise _impossible(column.name, "numeric", "numbers", values, valid)
-        return self.fit_number(column.name, position, column.to_float())
+            values, counts = column.to_factor().used(self.rows)
+            found = find_number_format(values, counts, forced=True)
+            if found is None and values:
+                raise _impossible(column.name, "numeric", "numbers", values)
+            number_format = found or PLAIN
+        return self._fit_read_number(column, position, number_format)
+
+    def _fit_read_number(
+        self, column: Column, position: int, number_format: NumberFormat
+    ) -> FittedColumn:
+        """Fit a column that is read as numbers: strings, or dates if the user asked for that."""
+        is_dates = column.storage == "temporal"
+        values, unreadable = read_numbers(
+            column, number_format, from_dates=is_dates, count_markers=True
+        )
+        fitted = self.fit_number(column.name, position, values)
+        written = "" if is_dates else number_format.describe(column.to_factor().values)
+        note = _joined(written, _note_on(unreadable), fitted.spec.note)
+        spec = replace(fitted.spec, number_format=number_format, from_dates=is_dates, note=note)
+        return replace(fitted, spec=spec, unreadable=unreadable)
 
     def _fit_asked_date(self, column: Column, position: int) -> FittedColumn:
         if column.storage == "number" and column.to_factor().values:
@@ -144,15 +178,17 @@ class ColumnFitter:
             )
         date_format = None
         if column.storage in ("string", "categorical"):
-            values = _used_values(column.to_factor(), self.rows)
-            date_format = find_date_format(values)
+            values, counts = column.to_factor().used(self.rows)
+            date_format = find_date_format(values, counts, forced=True)
             if date_format is None and values:
-                readable = np.array([find_date_format([value]) is not None for value in values])
-                raise _impossible(column.name, "date", "dates of one format", values, readable)
+                raise _impossible(column.name, "date", "dates", values)
         return self._fit_date(column, position, date_format)
 
-    def _fit_date(self, column: Column, position: int, date_format: str | None) -> FittedColumn:
-        micros, missing = read_dates(column, date_format)
+    def _fit_date(
+        self, column: Column, position: int, date_format: DateFormat | None
+    ) -> FittedColumn:
+        name = date_format.name if date_format else None
+        micros, missing, unreadable = read_dates(column, name, count_markers=True)
         if self.rows is not None:
             micros, missing = micros[self.rows], missing[self.rows]
         present = micros[~missing]
@@ -166,25 +202,33 @@ class ColumnFitter:
             "date",
             missing=float(missing.mean()),
             distinct=len(np.unique(present)),
-            note=f"dates written as {date_format}" if date_format else "",
+            note=_joined(f"dates written as {name}" if name else "", _note_on(unreadable)),
             has_indicator=bool(self.config.missing_indicators and missing.any()),
-            date_format=date_format,
+            date_format=name,
             date_origin=origin,
             date_parts=tuple(DATE_PARTS[part] for part in kept),
         )
-        return self._settle(spec, standardizer.select(kept), len(varying) > 0)
+        fitted = self._settle(spec, standardizer.select(kept), len(varying) > 0)
+        return replace(fitted, unreadable=unreadable, date_format=date_format)
 
     def _fit_strings(self, column: Column, position: int, asked: str | None) -> FittedColumn:
-        factor = column.to_factor()
-        values = _used_values(factor, self.rows)
         if asked is None and column.storage == "string":
-            if values and _all_numbers(values):
-                return self.fit_number(column.name, position, column.to_float())
-            date_format = find_date_format(values)
-            if date_format is not None and self.config.date_encoding == "calendar":
-                return self._fit_date(column, position, date_format)
-        *counts, n_missing = factor.counts(self.rows).tolist()
-        repeats = sum(counts) >= MIN_REPEATS * len(values)
+            values, counts = column.to_factor().used(self.rows)
+            number_format = find_number_format(values, counts)
+            if number_format is not None:
+                return self._fit_read_number(column, position, number_format)
+            if self.config.date_encoding == "calendar":
+                date_format = find_date_format(values, counts)
+                if date_format is not None:
+                    return self._fit_date(column, position, date_format)
+        return self._fit_words(column, position, asked)
+
+    def _fit_words(self, column: Column, position: int, asked: str | None) -> FittedColumn:
+        """Fit a category or free text."""
+        factor = column.to_factor()
+        values, counts = factor.used(self.rows)
+        n_missing = int(factor.counts(self.rows)[-1])
+        repeats = counts.sum() >= MIN_REPEATS * len(values)
         is_category = (
             column.storage == "categorical"
             or len(values) < MIN_TEXT_VALUES
@@ -197,6 +241,7 @@ class ColumnFitter:
             kind,
             missing=n_missing / len(factor.codes if self.rows is None else self.rows),
             distinct=len(values),
+            note=_CODES if asked is None and are_codes(values) else "",
             missing_code=kind == "category" and n_missing > 0,
             vocabulary=find_vocabulary(factor, self.rows) if kind == "category" else (),
         )
@@ -238,21 +283,16 @@ def _count_distinct(values: NDArray[np.float64]) -> int:
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(len(ordered), 1)
 
 
-def _used_values(factor: Factor, rows: Rows) -> list[str]:
-    counts = factor.counts(rows)[:-1]
-    return [factor.values[position] for position in np.flatnonzero(counts)]
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
 
 
-def _all_numbers(values: list[str]) -> bool:
-    # Words are told from numbers by the first strings, without reading the rest.
-    return bool(parse_floats(values[:20])[1].all() and parse_floats(values)[1].all())
+def _note_on(unreadable: Unreadable | None) -> str:
+    return "" if unreadable is None else f"{unreadable.count} unreadable value(s) are missing"
 
 
-def _impossible(
-    name: str, kind: str, what: str, values: list[str], valid: NDArray[np.bool_]
-) -> InvalidOptionError:
-    bad = [value for value, is_valid in zip(values, valid, strict=True) if not is_valid] or values
-    examples = ", ".join(repr(value) for value in bad[:3])
+def _impossible(name: str, kind: str, what: str, values: list[str]) -> InvalidOptionError:
+    examples = ", ".join(repr(value) for value in values[:3])
     return InvalidOptionError(
         f"column_kinds[{name!r}] = {kind!r} needs {what}, got values such as {examples}. "
         "Leave the column out of column_kinds, or convert it first."

@@ -6,6 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tabnsm.preprocessing.categorical import n_codes
+from tabnsm.preprocessing.number_format import PLAIN, NumberFormat
+
+# Models of earlier versions read "1,234" as missing, and dates as numbers.
+_EARLIER_FORMAT = {"thousands": "", "decimal": "."}
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,12 @@ class ColumnSpec:
         has only its indicator.
     has_indicator : bool
         Whether a 0/1 feature says that the value is missing.
+    number_format : NumberFormat
+        How numbers are written as strings.
+    from_dates : bool
+        Whether a numeric column holds dates, as the user asked.
     date_format : str or None
-        Format of dates written as strings.
+        Format of dates written as strings, or several, with commas between them.
     date_origin : int
         Earliest date of the fit rows, in microseconds since 1970.
     date_parts : tuple of str
@@ -51,6 +59,8 @@ class ColumnSpec:
     note: str = ""
     has_value: bool = True
     has_indicator: bool = False
+    number_format: NumberFormat = PLAIN
+    from_dates: bool = False
     date_format: str | None = None
     date_origin: int = 0
     date_parts: tuple[str, ...] = ()
@@ -61,6 +71,14 @@ class ColumnSpec:
     def n_codes(self) -> int:
         """Number of category codes, code 0 for unseen values included."""
         return n_codes(self.vocabulary, missing_code=self.missing_code)
+
+    @property
+    def varies(self) -> bool:
+        """Whether its features differ between the fit rows; a missing value may be a difference."""
+        if self.kind == "drop":
+            return False
+        tells_missing = self.has_indicator or self.missing_code or self.kind == "text"
+        return self.distinct > 1 or (self.distinct == 1 and self.missing > 0 and tells_missing)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form.
@@ -79,12 +97,14 @@ class ColumnSpec:
         Parameters
         ----------
         entries : dict
-            One entry per field.
+            One entry per field; files of formats 1 to 3 have none for how numbers are written.
 
         Returns
         -------
         ColumnSpec
             The same facts.
         """
+        earlier = {"number_format": _EARLIER_FORMAT, "from_dates": True}
         tuples = {key: tuple(entries[key]) for key in ("date_parts", "vocabulary")}
-        return cls(**{**entries, **tuples})
+        facts = {**earlier, **entries, **tuples}
+        return cls(**{**facts, "number_format": NumberFormat(**facts["number_format"])})

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidDataError
-from tabnsm.preprocessing.column import Column, parse_floats
+from tabnsm.errors import InvalidDataError, warn
+from tabnsm.preprocessing.column import Column
 from tabnsm.preprocessing.numeric import CLIP_MARGIN, Standardizer
 from tabnsm.preprocessing.objects import from_objects, from_times
+from tabnsm.preprocessing.reading import numbers_or_missing
 from tabnsm.preprocessing.tails import Tails
 
 
@@ -44,6 +44,8 @@ def check_target(
     --------
     >>> check_target([1, None, "3.5"], 3)
     (array([1. , nan, 3.5]), array([False,  True, False]))
+    >>> check_target(["$1,200", "?", "$35.50"], 3)[0]
+    array([1200. ,    nan,   35.5])
     """
     if y is None:
         raise InvalidDataError(
@@ -267,11 +269,10 @@ def _one_dimension(y: Any) -> Any:
     if values.ndim == 2 and values.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape "
             "of y to (n_samples, ), for example using ravel().",
             DataConversionWarning,
-            stacklevel=4,
         )
         values = values.ravel()
     if values.ndim != 1:
@@ -317,13 +318,10 @@ def _to_float(values: Any) -> NDArray[np.float64]:
             "The target must be numbers, got dates. Convert them, for example to days since a "
             "fixed date."
         )
-    if column.storage in ("string", "categorical"):
-        words = column.to_factor().values
-        _, valid = parse_floats(words)
-        if not valid.all():
-            bad = ", ".join(repr(words[k]) for k in np.flatnonzero(~valid)[:3])
-            raise InvalidDataError(
-                f"The target must be numbers, got text such as {bad}. Convert it, for example "
-                "with pandas.to_numeric, or map each word to a number."
-            )
-    return column.to_float()
+    numbers, bad = numbers_or_missing(column)
+    if bad:
+        raise InvalidDataError(
+            f"The target must be numbers, got text such as {', '.join(map(repr, bad[:3]))}. "
+            "Convert it, for example with pandas.to_numeric, or map each word to a number."
+        )
+    return numbers

@@ -7,7 +7,6 @@ import hashlib
 import os
 import sqlite3
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import TabNSMWarning
+from tabnsm.errors import warn
 from tabnsm.preprocessing.cache_file import (
     CACHE_FILE,
     cache_path,
@@ -248,11 +247,9 @@ class TextCache:
         except (OSError, sqlite3.DatabaseError) as second_error:
             self._warn_unusable(second_error)
             return None
-        warnings.warn(
+        warn(
             f"The text cache was damaged ({error}) and was set aside as {aside}. "
-            "A new one was started; the old file can be deleted.",
-            TabNSMWarning,
-            stacklevel=2,
+            "A new one was started; the old file can be deleted."
         )
         return connection
 
@@ -264,9 +261,7 @@ class TextCache:
             self._connection = self._start_over(error)
 
     def _warn_unusable(self, error: Exception) -> None:
-        warnings.warn(
+        warn(
             f"The text cache at {self._path} cannot be used ({error}), so texts are encoded "
-            "again each time. Set TABNSM_CACHE to a folder that can be written.",
-            TabNSMWarning,
-            stacklevel=2,
+            "again each time. Set TABNSM_CACHE to a folder that can be written."
         )

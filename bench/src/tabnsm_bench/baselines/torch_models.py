@@ -34,7 +34,7 @@ from tabnsm_bench.protocol import Prepared
 _TILE_CELLS, _LARGEST_TILE = 2**16, 4096
 # A row costs about a third as much to predict as to learn from.
 _PREDICT_SHARE = 1 / 3
-_OF_THE_RUN = ("time_limit", "precision")
+_OF_THE_RUN = ("time_limit", "precision", "eval_metric")
 _TRAINING = {k: v for k, v in asdict(TrainingConfig()).items() if k not in _OF_THE_RUN}
 
 Build = Callable[[Columns, dict[str, Any]], nn.Module]
