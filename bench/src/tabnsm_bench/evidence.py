@@ -12,7 +12,7 @@ from typing import Any
 
 import tabnsm.errors
 from tabnsm.errors import InvalidOptionError
-from tabnsm_bench.protocol import RunSpec
+from tabnsm_bench.protocol import Method, RunSpec
 
 LIBRARY = Path(tabnsm.errors.__file__).parent
 # Parts of the library that no figure depends on.
@@ -81,13 +81,15 @@ def source_hash(library: Path = LIBRARY) -> str:
     return digest.hexdigest()
 
 
-def fingerprint(spec: RunSpec) -> str | None:
+def fingerprint(spec: RunSpec, method: Method | None = None) -> str | None:
     """Hash of a run and of its method's resolved options.
 
     Parameters
     ----------
     spec : RunSpec
         The run.
+    method : Method or None
+        Its method, if that has been made already.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def fingerprint(spec: RunSpec) -> str | None:
     False
     """
     try:
-        options = resolved_options(spec)
+        options = resolved_options(spec, method)
     except InvalidOptionError:
         return None
     # Without what has its default: a field that a later version adds must change nothing.
@@ -115,7 +117,7 @@ def fingerprint(spec: RunSpec) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def resolved_options(spec: RunSpec) -> dict[str, Any]:
+def resolved_options(spec: RunSpec, method: Method | None = None) -> dict[str, Any]:
     """All options of a run's method, those that were not given included.
 
     Parameters
@@ -123,6 +125,8 @@ def resolved_options(spec: RunSpec) -> dict[str, Any]:
     spec : RunSpec
         The run. Of a method of the user's own, or in an environment, only the given options are
         known before it runs; for the latter the versions of its packages are added.
+    method : Method or None
+        Its method, not fitted yet, if that has been made already.
 
     Returns
     -------
@@ -146,8 +150,8 @@ def resolved_options(spec: RunSpec) -> dict[str, Any]:
         environment = find_environment(info.environment) if info.environment else None
         if environment is not None:
             return spec.method_options | {"packages": environment.packages}
-    method: Any = make_method(spec)
-    return {**method.options, **getattr(method, "training", {})}
+    made: Any = method or make_method(spec)
+    return {**made.options, **getattr(made, "training", {})}
 
 
 class Provenance:

@@ -50,7 +50,7 @@ def execute(
 
     method = make_method(spec)
     # Before the fit: the checkout may have moved on by its end.
-    code = empty_code() | code_state() | {"fingerprint": fingerprint(spec)}
+    code = empty_code() | code_state() | {"fingerprint": fingerprint(spec, method)}
     on_phase("encode")
     table = load(spec.dataset, data_dir, target=spec.target)
     data, split, notes = prepare(table, spec, encode=not method.takes_frames)
