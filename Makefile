@@ -5,23 +5,24 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types unit docs wheel bench clean
+.PHONY: help setup demo test lint types unit docs wheel readme bench clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(STAMP) ## Make .venv with everything for development
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/tabnsm/kernels/*.c)
+$(STAMP): pyproject.toml bench/pyproject.toml constraints.txt setup.py \
+    $(wildcard src/tabnsm/kernels/*.c)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[dev]"
+	    --constraint constraints.txt --editable ".[dev]" --editable ./bench
 	@touch $@
 
 demo: $(STAMP) ## Train on real loans with free text, compare, draw (about 5 minutes)
 	$(BIN)/tabnsm demo
 
-test: lint types unit wheel ## Everything that CI runs
+test: lint types docs unit wheel readme ## Everything that CI runs
 
 lint: $(STAMP) ## Style and common mistakes
 	$(BIN)/ruff check .
@@ -33,12 +34,21 @@ types: $(STAMP) ## Static types
 unit: $(STAMP) ## Tests, doctests, and the code blocks of README and docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
+docs: $(STAMP) ## Build the documentation site strictly, into docs/_build/html
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
+	    docs docs/_build/html
+
 wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and predict there
 	bash scripts/check_wheel.sh $(BIN)/python
 
+readme: $(STAMP) ## Follow README, block by block, in an empty environment
+	$(BIN)/python scripts/check_readme.py
+
 bench: $(STAMP) ## Speed and memory beside peers (slow; wants an idle machine)
-	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python bench/speed/run.py
+	$(BIN)/python bench/speed/report.py
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) build dist demo-output src/*.egg-info
+	rm -rf $(VENV) build dist demo-output docs/_build docs/api/generated src/*.egg-info \
+	    bench/build bench/src/*.egg-info

@@ -157,6 +157,22 @@ def test_predictions_go_to_the_standard_output(
     assert captured.err == ""
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_only_a_header_in_gives_only_a_header_out(
+    folder: Path, frame: pd.DataFrame, tmp_path: Path, ending: str
+) -> None:
+    data, out = tmp_path / f"none.{ending}", tmp_path / "p.csv"
+    if ending == "csv":
+        frame[:0].to_csv(data, index=False)
+    else:
+        frame[:0].to_parquet(data)
+    model = str(folder / "model.safetensors")
+    assert main(["predict", model, str(data), "--out", str(out), "--id", "id"]) == 0
+    assert out.read_text() == "id,prediction\n"
+    assert main(["predict", model, str(data), "--out", str(out)]) == 0
+    assert out.read_text() == "prediction\n"
+
+
 def test_a_model_of_an_array_takes_columns_in_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,6 +216,32 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "parameters" in shown
     assert "d_token=32" in shown
     assert "best epoch" in shown
+
+
+def test_another_metric_of_validation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = str(folder / "mae.safetensors"), str(folder / "data.csv")
+    base = ["fit", data, "-t", "price", "-o", model, "--epochs", "2", "--drop", "id"]
+    assert main([*base, "--eval-metric", "mae"]) == 0
+    assert "with a validation MAE of" in capsys.readouterr().out
+    assert main(["info", model]) == 0
+    shown = capsys.readouterr().out
+    assert "eval_metric='mae'" in shown
+    assert "with validation MAE" in shown
+    assert main(["info", model, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["best_score"] == TabNSMRegressor.load(model).best_score_ < facts["validation_rmse"]
+
+
+def test_what_the_time_limit_cut_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = str(folder / "cut.safetensors"), str(folder / "data.csv")
+    config = folder / "seven.json"
+    config.write_text('{"n_ensemble": 7, "max_epochs": 100000, "patience": 100000}')
+    base = ["fit", data, "-t", "price", "-o", model, "--drop", "id", "--config", str(config)]
+    assert main([*base, "--time-limit", "0.5"]) == 0
+    reason = "time_limit=0.5 s reached: 1 of 7 networks trained"
+    assert f"(stopped: {reason})" in capsys.readouterr().out
+    assert main(["info", model]) == 0
+    assert f"stopped: {reason}" in capsys.readouterr().out
 
 
 def test_cache(
@@ -261,6 +303,7 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
         (["--text-precision", "int4"], "text_precision must be one of 'float32', 'int8', got"),
         (["--epochs", "0"], "max_epochs must be an integer >= 1, got 0"),
         (["--epochs", "many"], "'--epochs'"),
+        (["--eval-metric", "r2"], "eval_metric must be one of ('rmse', 'mae'), got 'r2'"),
         (["--seed", "-1"], "'--seed'"),
         (["--validation-fraction", "2"], "validation_fraction must be"),
         (["--out", "/no/such/folder/m.safetensors"], "there is no folder"),
@@ -277,10 +320,17 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
 def test_fit_refuses_in_one_line(
     folder: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = ["fit", str(folder / "data.csv"), "--target", "price", "--out", str(folder / "no.st")]
+    base = [
+        "fit",
+        str(folder / "data.csv"),
+        "--target",
+        "price",
+        "--out",
+        str(folder / "no.safetensors"),
+    ]
     assert main([*base, *options]) == 2
     assert message in error_line(capsys)
-    assert not (folder / "no.st").exists()
+    assert not (folder / "no.safetensors").exists()
 
 
 def test_other_commands_refuse_in_one_line(
@@ -376,13 +426,55 @@ def test_interrupting_a_prediction_leaves_nothing(folder: Path, tmp_path: Path) 
     assert os.listdir(tmp_path) == []
 
 
-def test_a_closed_pipe_is_no_crash(folder: Path) -> None:
+def test_a_killed_prediction_is_cleaned_up_by_the_next(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
     paths = [str(folder / "model.safetensors"), str(folder / "data.csv")]
-    process = start("predict", *paths, "--batch-rows", "1")
+    process = start("predict", *paths, "--out", str(out), "--batch-rows", "1")
+    while not list(tmp_path.glob(".out.csv.*.tmp")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    assert len(os.listdir(tmp_path)) == 1
+    assert main(["predict", *paths, "--out", str(out)]) == 0
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_fit_that_is_killed_while_it_saves_is_cleaned_up_by_the_next(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "m.safetensors"
+    options = ["-t", "price", "-o", str(out), "--preset", "fast", "--epochs", "1", "-q"]
+    arguments = ["fit", str(folder / "data.csv"), *options]
+    killed = (
+        "import os, signal\n"
+        "os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"from tabnsm.cli import main\nmain({arguments!r})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killed]).returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob(".m.safetensors.*.tmp")
+    assert left.stat().st_size > 0
+    assert main(arguments) == 0
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["m.safetensors"]
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "evaluate --json"])
+def test_a_closed_pipe_is_no_crash(folder: Path, command: str) -> None:
+    name, *options = command.split()
+    options += ["--target", "price"] if name == "evaluate" else ["--batch-rows", "1"]
+    paths = [str(folder / "model.safetensors"), str(folder / "data.csv")]
+    process = start(name, *paths, *options)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
     assert process.wait(timeout=60) == 1
-    assert "Traceback" not in errors
+    assert errors == ""
+
+
+def test_a_missing_standard_output_is_refused(folder: Path) -> None:
+    paths = [str(folder / "model.safetensors"), str(folder / "data.csv")]
+    code = f"import sys; sys.stdout = None; import tabnsm.cli as c; c.main({['predict', *paths]})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stderr.startswith("Error: The standard output must be open")

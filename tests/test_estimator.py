@@ -7,6 +7,8 @@ import inspect
 import re
 import subprocess
 import sys
+import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
 from tabnsm.presets import PRESETS, Options, resolve_options
+from tests.fakes import FakeTextEncoder
 
 
 def quick(**options: Any) -> TabNSMRegressor:
@@ -109,6 +112,23 @@ def test_columns_in_another_order_and_extra_ones(mixed: tuple[pd.DataFrame, np.n
         model.predict(X.drop(columns="rooms"))
 
 
+def test_names_that_only_one_table_has_are_reported_as_scikit_learn_does() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    named, y = pd.DataFrame(X, columns=list("abc")), X[:, 0] * X[:, 1]
+    with_names, without = quick().fit(named, y), quick().fit(X, y)
+    message = "X does not have valid feature names, but TabNSMRegressor was fitted with feature"
+    with pytest.warns(UserWarning, match=message) as caught:
+        by_position = with_names.predict(X)
+    assert [warning.filename for warning in caught] == [__file__]
+    np.testing.assert_array_equal(by_position, with_names.predict(named))
+    np.testing.assert_array_equal(with_names.predict(named[["c", "a", "b"]]), by_position)
+    message = "X has feature names, but TabNSMRegressor was fitted without feature names"
+    with pytest.warns(UserWarning, match=message) as caught:
+        without.predict(named[["c", "a", "b"]])
+    assert [warning.filename for warning in caught] == [__file__]
+    without.predict(pd.DataFrame(X))  # numbered columns are no names
+
+
 def test_unseen_missing_and_infinite_values_are_predicted(
     mixed: tuple[pd.DataFrame, np.ndarray],
 ) -> None:
@@ -120,6 +140,69 @@ def test_unseen_missing_and_infinite_values_are_predicted(
     odd["sold"] = pd.Series([pd.NaT] * 4, dtype=X["sold"].dtype)
     with pytest.warns(TabNSMWarning, match="2 value"):
         assert np.isfinite(model.predict(odd)).all()
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_the_largest_numbers_there_are(preset: str) -> None:
+    rng = np.random.default_rng(0)
+    X, most = rng.normal(size=(120, 3)), 1.7e308
+    signs, spread = rng.choice([-most, most], 120), rng.uniform(-1, 1, 120) * most
+    few = np.where(np.arange(120) % 40 == 0, signs, X[:, 0])
+    for column in (signs, spread, few):
+        table = np.c_[column, X]
+        model = quick(preset=preset).fit(table, X[:, 0] * X[:, 1])
+        assert np.isfinite(model.predict(table)).all()
+        model = quick(preset=preset).fit(X, column)
+        assert np.isfinite(model.predict(X)).all()
+        assert np.isfinite(model.validation_rmse_)
+    assert np.isfinite(quick(preset=preset).fit(X, spread, np.abs(X[:, 0])).predict(X)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TabNSMWarning)  # they are far outside the range
+        assert np.isfinite(model.predict(np.where(X > 0, most, -most))).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "options"),
+    [
+        (np.ones((40, 3)), {}),
+        (pd.DataFrame({"a": ["x"] * 40, "b": pd.Timestamp("2024-01-01"), "c": None}), {}),
+        (pd.DataFrame({"a": [1] * 40, "b": range(40)}), {"column_kinds": {"b": "drop"}}),
+        (pd.DataFrame({"a": [1.0, None] * 20}), {"preset": "paper"}),
+        (pd.DataFrame({"a": [2] * 40}), {"column_kinds": {"a": "numeric"}}),
+    ],
+)
+def test_columns_that_do_not_vary_get_a_warning(X: Any, options: dict[str, Any]) -> None:
+    message = r"varies in the training rows, so that the model can only predict a constant\. Check"
+    with pytest.warns(TabNSMWarning, match=message) as caught:
+        model = quick(**options).fit(X, np.arange(40.0))
+    assert [warning.filename for warning in caught] == [__file__]
+    assert np.ptp(model.predict(X)) == 0
+
+
+def test_a_hole_is_something_that_varies() -> None:
+    X = pd.DataFrame({"a": [1.0, None] * 20})
+    assert np.ptp(quick().fit(X, np.arange(40.0) % 2).predict(X)) > 0
+
+
+def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    X = X.assign(note=[f"note {k}" for k in range(len(X))], day=X["sold"].dt.strftime("%d.%m.%Y"))
+    model = quick(text_encoder=FakeTextEncoder(8)).fit(X, y)
+    assert {row.kind for row in model.describe_columns()} == {"numeric", "category", "date", "text"}
+    arrow = pa.Table.from_pandas(X, preserve_index=False)
+    # A file with only a header has columns of objects or strings.
+    for none in (X[:0], X[:0].astype(object), pl.from_pandas(X)[:0], arrow[:0], {k: [] for k in X}):
+        prediction = model.predict(none)
+        assert (prediction.shape, prediction.dtype) == ((0,), np.float64)
+        explanation = model.explain(none)
+        assert explanation.attributions.shape == (0, len(X.columns))
+        assert explanation.importance.tolist() == [0.0] * len(X.columns)
+    with pytest.raises(InvalidDataError, match="rooms"):
+        model.predict(X[:0].drop(columns="rooms"))
+    numbers = np.random.default_rng(0).normal(size=(300, 3))
+    straight = quick().fit(numbers, numbers.sum(axis=1))
+    assert straight.linear_part_ is not None
+    assert straight.predict(numbers[:0]).shape == (0,)
 
 
 def test_far_values_are_clipped_with_a_word(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
@@ -396,6 +479,63 @@ def test_time_limit_stops_early(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
+def test_the_eval_metric_decides_and_scores(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = mixed
+    arguments = {"X_val": X[:60], "y_val": y[:60]}
+    rmse, mae = (
+        quick(max_epochs=12, eval_metric=metric).fit(X, y, **arguments)
+        for metric in ("rmse", "mae")
+    )
+    default = quick(max_epochs=12).fit(X, y, **arguments)
+    np.testing.assert_array_equal(default.predict(X), rmse.predict(X))
+    assert rmse.best_score_ == rmse.validation_rmse_
+    error = np.abs(mae.predict(X[:60]) - y[:60]).mean()
+    assert mae.best_score_ == pytest.approx(error, rel=1e-6)
+    assert mae.history_.best.validation_mae == min(e.validation_mae for e in mae.history_)
+    assert mae.n_iter_ == 12
+    with pytest.raises(InvalidOptionError, match="eval_metric must be one of"):
+        quick(eval_metric="r2").fit(X, y)
+
+
+def test_the_history_as_frame_and_picture(
+    mixed: tuple[pd.DataFrame, np.ndarray], tmp_path: Path
+) -> None:
+    with pytest.raises(NotFittedError):
+        quick().training_history()
+    with pytest.raises(NotFittedError):
+        quick().plot_history()
+    assert not hasattr(quick(), "n_iter_")
+    model = quick(n_ensemble=2).fit(*mixed)
+    frame = model.training_history()
+    assert list(frame["network"]) == [1, 1, 1, 2, 2, 2]
+    assert list(frame["epoch"]) == [1, 2, 3, 1, 2, 3]
+    best = frame.loc[frame["is_best"], "validation_rmse"]
+    assert list(best) == [history.best.validation_rmse for history in model.histories_]
+    assert model.history_.to_frame().equals(frame[:3].drop(columns="network"))
+    figure = model.plot_history(tmp_path / "history.png")
+    assert len(figure.axes) == 3
+    assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_text_that_takes_too_long_is_left_out_of_a_limited_fit() -> None:
+    class Slow(FakeTextEncoder):
+        def encode(self, texts: list[str]) -> np.ndarray:
+            time.sleep(0.01 * len(texts))
+            return super().encode(texts)
+
+    n = 600
+    X = pd.DataFrame({"n": np.arange(n) % 13, "words": [f"text {k}" for k in range(n)]})
+    y = X["n"] * 1.0 + np.random.default_rng(0).normal(size=n)
+    with pytest.warns(TabNSMWarning, match="The text columns 'words' are left out") as caught:
+        model = quick(text_encoder=Slow(8), time_limit=2.0).fit(X, y)
+    assert Path(caught[0].filename).name == "test_estimator.py"
+    assert len(model.predict(X[["n"]])) == n
+    notes = {row.name: row.note for row in model.describe_columns()}
+    assert notes["words"].startswith("left out: embedding")
+    whole = quick(text_encoder=FakeTextEncoder(8), time_limit=1e6).fit(X, y)
+    assert {row.name: row.kind for row in whole.describe_columns()}["words"] == "text"
+
+
 def test_counts_are_predicted_by_their_mean() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
@@ -461,7 +601,8 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     process.send_signal(2)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert out.startswith("interrupted 500 Training was interrupted in epoch")
+    said = "interrupted: 1 of 8 networks trained 500 Training was interrupted in epoch"
+    assert out.startswith(said)
 
 
 def test_row_ids_and_leaks_get_a_word() -> None:

@@ -41,14 +41,33 @@ def write(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
         ('a,b\n1,5" pipe\n', {"a": ["1"], "b": ['5" pipe']}),
         ("a,b\nNA,\n NaN ,NULL\n", {"a": [None, None], "b": [None, None]}),
         ("a;b\n1,5;x\n-2;y,z\n", {"a": ["1.5", "-2"], "b": ["x", "y,z"]}),
+        ("a;b\n-1,6e-05;+1,5E+3\n,5;-,25\n", {"a": ["-1.6e-05", ".5"], "b": ["+1.5E+3", "-.25"]}),
+        ("a;b\n1.234,5;-1.234.567,89\n7,5; 999,0 \n",
+         {"a": ["1234.5", "7.5"], "b": ["-1234567.89", "999.0"]}),
+        ("a;b\n1 234,5;1'234,5\n1\u202f234,5;\u22121\u2019234,5\n",
+         {"a": ["1234.5", "1234.5"], "b": ["1234.5", "-1234.5"]}),
+        # Text, dates, lists, versions and other ways to write numbers stay as they are.
+        ("a;b\n1,5 kg;45,5 %\n1,2,3;01.02.2024\n", {"a": ["1,5 kg", "1,2,3"],
+                                                   "b": ["45,5 %", "01.02.2024"]}),
+        ("a;b\n12.34,5;1.234.567\n1,;1,5e\n", {"a": ["12.34,5", "1,"], "b": ["1.234.567", "1,5e"]}),
+        ("a;b\n1 2,5;x,5\n1.2345,6;1.234\n", {"a": ["1 2,5", "1.2345,6"], "b": ["x,5", "1.234"]}),
         ('a,b\n"1,5",x\n', {"a": ["1,5"], "b": ["x"]}),
         ("a,b\nZürich,日本\n", {"a": ["Zürich"], "b": ["日本"]}),
     ],
-)
+)  # fmt: skip
 def test_csv_as_people_have_them(
     tmp_path: Path, content: str, expected: dict[str, list[str | None]]
 ) -> None:
     assert read_table(write(tmp_path, content)).to_pydict() == expected
+
+
+def test_points_of_two_meanings_are_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path, "a;b\n1.234,5;1.234\n1.234;7,5\n")
+    with pytest.warns(
+        TabNSMWarning, match=r"Column 'a' .*'1\.234,5'.* beside such as '1\.234'"
+    ) as c:
+        assert read_table(path).to_pydict() == {"a": ["1234.5", "1.234"], "b": ["1.234", "7.5"]}
+    assert len(c) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -103,6 +122,18 @@ def test_csv_that_cannot_be_used(tmp_path: Path, content: str | bytes, message: 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("content", ["a,b\n", "a,b", "\n\na,b\n\n", "a;b\n"])
+def test_only_a_header_is_a_table_without_rows_where_that_is_allowed(
+    tmp_path: Path, content: str
+) -> None:
+    file = open_table(write(tmp_path, content))
+    assert file.names == ["a", "b"]
+    (table,) = file.batches(columns=["b"], allow_empty=True)
+    assert (table.column_names, table.num_rows) == (["b"], 0)
+    (table,) = open_table(write(tmp_path, "a\n1\n")).batches(allow_empty=True)
+    assert table.num_rows == 1
+
+
 def test_an_overlong_row_is_an_unclosed_quote(tmp_path: Path) -> None:
     with pytest.raises(InvalidDataError, match=r"must be shorter than 4 MB.*never closed"):
         read_table(write(tmp_path, 'a,b\n1,"x\n' + "2,y\n" * 5_000_000))
@@ -119,10 +150,20 @@ def test_gzip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("no.csv", "there is no file"), (".", "is a folder"), ("t.xlsx", r"must end in \.csv")],
+    [
+        ("no.csv", "there is no file"),
+        (".", "is a folder"),
+        ("t.pkl", r"must end in \.csv.*Rename it or convert it"),
+        ("t.json", r"got .*t\.json\. Write one object per line to a \.jsonl file"),
+        ("t.csv.bz2", "decompress it with bunzip2"),
+        ("t.csv.xz", "decompress it with unxz"),
+        ("t.CSV.ZIP", "unpack it with unzip"),
+        ("t.xls", r"Save it as \.xlsx or \.csv"),
+    ],
 )
 def test_paths_that_are_no_tables(tmp_path: Path, name: str, message: str) -> None:
-    write(tmp_path, "x", "t.xlsx")
+    if name.startswith("t."):
+        write(tmp_path, "x", name)
     with pytest.raises(InvalidDataError, match=message):
         open_table(tmp_path / name)
 
@@ -204,7 +245,7 @@ def test_what_is_written_is_read_back(
     assert read_table(path).equals(table)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "feather"])
 def test_categories_may_differ_between_batches(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"t.{kind}"
     with TableWriter(path) as writer:
@@ -220,7 +261,7 @@ def test_cells_can_be_read_as_written(tmp_path: Path) -> None:
     assert file.read().to_pydict() == {"country": [None], "b": ["1.5"]}
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "feather", "arrow"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "ndjson", "parquet", "feather", "arrow"])
 def test_writer_is_whole_or_nothing(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"out.{kind}"
     with TableWriter(path) as writer:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import torch
 
 from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
+from tabnsm.members import MemberTraining
 from tabnsm.nn.ensemble import Ensemble, members_of
+from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.loop import Trainer, TrainingDivergedError
 
@@ -110,33 +113,80 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
+        self.n_epochs = 0
         train_epoch = Trainer.train_epoch
 
         def timed(trainer: Trainer, state: Any) -> None:
             self.now += 1
+            self.n_epochs += 1
             train_epoch(trainer, state)
 
         monkeypatch.setattr(Trainer, "train_epoch", timed)
         monkeypatch.setattr("tabnsm.training.loop.time", self)
+        monkeypatch.setattr("tabnsm.training.budget.time", self)
 
     def monotonic(self) -> float:
         return self.now
 
 
 @pytest.mark.parametrize(
-    ("time_limit", "epochs"), [(2.0, [2]), (4.0, [4]), (9.5, [4, 4]), (12.5, [4, 4, 4])]
+    ("time_limit", "epochs", "reason"),
+    [
+        (2.0, [2], "time_limit=2 s reached: 1 of 3 networks trained"),
+        (4.0, [4], "max_epochs=4 reached; time_limit=4 s reached: 1 of 3 networks trained"),
+        (9.5, [4, 4], "max_epochs=4 reached; time_limit=9.5 s reached: 2 of 3 networks trained"),
+        (12.5, [4, 4, 4], "max_epochs=4 reached"),
+    ],
 )
-def test_the_time_limit_leaves_out_networks_that_are_not_finished(
+def test_networks_that_the_time_limit_has_no_room_for_are_not_begun(
     rows: tuple[np.ndarray, np.ndarray],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
     time_limit: float,
     epochs: list[int],
+    reason: str,
 ) -> None:
-    Clock(monkeypatch)
+    clock = Clock(monkeypatch)
     model = TabNSMRegressor(**SMALL, n_ensemble=3, time_limit=time_limit).fit(*rows)
     assert [len(history) for history in model.histories_] == epochs
-    if time_limit == 2:
-        assert model.history_.stop_reason == "time_limit=2 s reached"
+    assert clock.n_epochs == sum(epochs)
+    assert model.histories_[-1].stop_reason == reason
+    model.save(tmp_path / "m.safetensors")
+    assert TabNSMRegressor.load(tmp_path / "m.safetensors").histories_ == model.histories_
+
+
+def test_a_network_that_takes_longer_than_the_others_did_is_left_out(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    epoch = Trainer.train_epoch
+
+    def slower(trainer: Trainer, state: Any) -> None:
+        clock.now += 2 * (clock.n_epochs >= 4)
+        epoch(trainer, state)
+
+    monkeypatch.setattr(Trainer, "train_epoch", slower)
+    model = TabNSMRegressor(**SMALL, n_ensemble=3, time_limit=8.5).fit(*rows)
+    assert [len(history) for history in model.histories_] == [4]
+    assert clock.n_epochs > 4
+    assert model.history_.stop_reason.endswith("time_limit=8.5 s reached: 1 of 3 networks trained")
+
+
+def test_the_time_limit_counts_from_the_call_of_fit(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    encode = TableEncoder.fit_transform
+
+    def slow(*arguments: Any) -> Any:
+        clock.now += 100
+        return encode(*arguments)
+
+    monkeypatch.setattr(TableEncoder, "fit_transform", slow)
+    monkeypatch.setattr("tabnsm.estimator.without_linear_part", lambda *args: pytest.fail("slow"))
+    model = TabNSMRegressor(**SMALL, n_ensemble=1, time_limit=50.0).fit(*rows)
+    assert len(model.history_) == 1
+    assert model.history_.stop_reason == "time_limit=50 s reached"
 
 
 def test_a_resumed_run_trains_no_network_without_time(
@@ -172,9 +222,12 @@ def test_ctrl_c_keeps_the_finished_networks(
     n_kept: int,
 ) -> None:
     interrupt_after(monkeypatch, n_epochs, KeyboardInterrupt())
-    message = f"interrupted in network {n_kept + 1} of 3, which is left out; {n_kept} (is|are)"
-    with pytest.warns(TabNSMWarning, match=message):
+    message = f"interrupted in network {n_kept + 1} of 3, which is left out; the model has the"
+    with pytest.warns(TabNSMWarning, match=f"{message} {n_kept} that") as caught:
         model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    assert [Path(warning.filename).name for warning in caught] == ["test_members.py"]
+    reason = f"max_epochs=4 reached; interrupted: {n_kept} of 3 networks trained"
+    assert model.histories_[-1].stop_reason == reason
     assert len(members_of(model.model_)) == len(model.histories_) == n_kept
     first, same = (members_of(each.model_)[0].state_dict() for each in (model, three))
     assert all(torch.equal(first[name], same[name]) for name in first)
@@ -184,9 +237,47 @@ def test_ctrl_c_in_the_first_network_keeps_its_best_epoch(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupt_after(monkeypatch, 2, KeyboardInterrupt())
-    with pytest.warns(TabNSMWarning, match="interrupted in epoch 3; the model keeps the weights"):
+    message = "interrupted in epoch 3; the model keeps the weights"
+    with pytest.warns(TabNSMWarning, match=message) as caught:
         model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    assert len(caught) == 1
     assert len(members_of(model.model_)) == 1
+    assert model.history_.stop_reason == "interrupted: 1 of 3 networks trained"
+
+
+def test_ctrl_c_between_two_networks_keeps_the_finished_ones(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, n_begun = MemberTraining._begin, 0
+
+    def interrupted(*arguments: Any) -> Any:
+        nonlocal n_begun
+        n_begun += 1
+        if n_begun == 3:
+            raise KeyboardInterrupt
+        return begin(*arguments)
+
+    monkeypatch.setattr(MemberTraining, "_begin", interrupted)
+    with pytest.warns(TabNSMWarning, match="in network 3 of 3, which is left out; the model has"):
+        model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
+    assert len(members_of(model.model_)) == 2
+
+
+def test_a_second_ctrl_c_before_there_is_a_model_leaves_no_word_of_one(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def again(self: MemberTraining) -> Any:
+        raise KeyboardInterrupt
+
+    interrupt_after(monkeypatch, 6, KeyboardInterrupt())
+    monkeypatch.setattr(MemberTraining, "evaluate", again)
+    model = TabNSMRegressor(**SMALL, n_ensemble=3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*rows)
+    assert not caught
+    assert not hasattr(model, "model_")
 
 
 @pytest.mark.parametrize("n_epochs", [4, 6])
@@ -197,7 +288,7 @@ def test_networks_that_diverge_are_left_out(
     with pytest.warns(TabNSMWarning) as caught:
         model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
     said = [str(warning.message) for warning in caught]
-    assert [f"finite numbers in network {k} of 3" in said[k - 2] for k in (2, 3)] == [True, True]
+    assert [f"diverged in network {k} of 3" in said[k - 2] for k in (2, 3)] == [True, True]
     assert len(members_of(model.model_)) == 1
 
 

@@ -20,7 +20,7 @@ from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegres
 from tabnsm.container import META_KEY, read_container, write_container
 from tabnsm.model_file import EARLIER_OPTIONS
 
-FIXTURE = Path(__file__).parent / "fixtures" / "model-format-1.safetensors"
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture(scope="module")
@@ -202,12 +202,12 @@ def test_kill_while_saving_leaves_the_old_file(
     before = path.read_bytes()
     code = (
         "import sys, os, time\n"
-        "from tabnsm import TabNSMRegressor, container\n"
+        "from tabnsm import TabNSMRegressor\n"
         "m = TabNSMRegressor.load(sys.argv[1])\n"
         "real = os.fsync\n"
         "def stall(handle):\n"
         "    print('WRITING', flush=True); time.sleep(60)\n"
-        "container.os.fsync = stall\n"
+        "os.fsync = stall\n"
         "m.save(sys.argv[1])\n"
     )
     process = subprocess.Popen(
@@ -219,6 +219,9 @@ def test_kill_while_saving_leaves_the_old_file(
     process.communicate()
     assert path.read_bytes() == before
     np.testing.assert_array_equal(TabNSMRegressor.load(path).predict(frame), model.predict(frame))
+    assert len(list(tmp_path.iterdir())) == 2
+    model.save(path)  # removes what the killed process left
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_save_leaves_nothing(model: TabNSMRegressor, tmp_path: Path) -> None:
@@ -233,15 +236,46 @@ def test_bad_device_is_refused(model: TabNSMRegressor, tmp_path: Path) -> None:
         TabNSMRegressor.load(tmp_path / "m.safetensors", device="abacus")
 
 
-def test_the_first_files_can_still_be_read() -> None:
-    """Written by version 0.1.0; every later version must give these predictions."""
-    expected = json.loads(FIXTURE.with_suffix(".json").read_text())
-    model = TabNSMRegressor.load(FIXTURE)
+def _load_fixture(version: int) -> TabNSMRegressor:
+    """A model of an earlier file format, after a check of what it predicts."""
+    path = FIXTURES / f"model-format-{version}.safetensors"
+    expected = json.loads(path.with_suffix(".json").read_text())
+    model = TabNSMRegressor.load(path)
     rows = pd.DataFrame(expected["rows"])
     rows["when"] = pd.to_datetime(rows["when"])
     np.testing.assert_allclose(model.predict(rows), expected["predictions"], rtol=1e-4)
+    return model
+
+
+@pytest.mark.parametrize(("version", "n_members"), [(1, 1), (2, 8), (3, 8)])
+def test_earlier_files_can_still_be_read(version: int, n_members: int) -> None:
+    assert len(_load_fixture(version).histories_) == n_members
+
+
+def test_options_that_the_first_files_do_not_know() -> None:
+    model = _load_fixture(1)
     # What came later is not what they were made with.
     options = {k: v for part in model.options_.to_dict().values() for k, v in part.items()}
     assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
     assert model.encoder_.config.text_columns == "joined"
     assert model.validation_rmse_ == model.history_.best.validation_rmse
+
+
+def test_files_of_format_3_watch_the_rmse() -> None:
+    model = _load_fixture(3)
+    assert model.validation_rmse_ == model.best_score_
+    assert model.options_.training.eval_metric == "rmse"
+    assert len(model.training_history()) == 24
+    assert model.n_iter_ == 3
+
+
+def test_the_metric_of_validation_is_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
+    y = frame["a"].fillna(0) + (frame["b"] == "x")
+    options = {"max_epochs": 3, "d_token": 8, "random_state": 0}
+    model = TabNSMRegressor(**options, eval_metric="mae").fit(frame, y)
+    model.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    assert loaded.eval_metric == loaded.options_.training.eval_metric == "mae"
+    assert loaded.best_score_ == model.best_score_ < loaded.validation_rmse_
+    assert loaded.histories_ == model.histories_
+    assert loaded.n_iter_ == model.n_iter_ == 3

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tabnsm.errors import MissingExtraError
-from tabnsm.plotting import plot_fit
+from tabnsm.errors import InvalidOptionError, MissingExtraError
+from tabnsm.plotting import plot_fit, plot_histories
 from tabnsm.training.history import EpochRecord, History
 
 
@@ -47,3 +47,46 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     truth = np.arange(3.0)
     with pytest.raises(MissingExtraError, match=r'pip install "tabnsm\[plot\]"'):
         plot_fit(truth, {"m": truth}, make_history(1), "price", tmp_path / "fit.png")
+    with pytest.raises(MissingExtraError, match=r'pip install "tabnsm\[plot\]"'):
+        plot_histories([make_history(1)])
+
+
+def falling(n_epochs: int, best: int, metric: str = "rmse") -> History:
+    """A learning rate that halves after every third epoch."""
+    records = [
+        EpochRecord(k, 1 / k, 4 + 1 / k, 1e-3 * 0.5 ** (k // 3), k / 4, False, 2 + 1 / k, 1.0)
+        for k in range(1, n_epochs + 1)
+    ]
+    return History(records, best, "max_epochs", metric)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n_networks", [1, 9])
+def test_all_networks_best_epochs_and_drops_of_the_rate_are_drawn(n_networks: int) -> None:
+    histories = [falling(5 + k, 2 + k, "mae") for k in range(n_networks)]
+    validation, loss, rate = plot_histories(histories).axes
+    assert validation.get_ylabel() == "validation MAE"
+    assert validation.get_title().endswith("stopped: max_epochs")
+    curves = [line for line in validation.lines if len(line.get_xdata()) > 2]
+    assert [list(line.get_ydata()) for line in curves] == [
+        [record.validation_mae for record in history] for history in histories
+    ]
+    marks = [
+        line for line in validation.lines if line.get_marker() == "D" and len(line.get_xdata())
+    ]
+    assert [line.get_xdata()[0] for line in marks] == [h.best_epoch for h in histories]
+    drops = [line.get_xdata()[0] for line in validation.lines if line.get_linestyle() == ":"]
+    assert drops == [k for h in histories for k in (3, 6, 9, 12) if k <= len(h)]
+    assert len(loss.lines) == len(rate.lines) == n_networks
+    assert list(rate.lines[0].get_ydata()) == [1e-3, 1e-3, 5e-4, 5e-4, 5e-4, 5e-4]
+
+
+def test_the_picture_of_training_is_written(tmp_path: Path) -> None:
+    plot_histories([falling(1, 1)], tmp_path / "one.png")
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    plot_histories([falling(4, 2)], tmp_path / "h.svg")
+    assert b"<svg" in (tmp_path / "h.svg").read_bytes()
+    with pytest.raises(InvalidOptionError, match=r"path must end in a format .* got .*h\.doc"):
+        plot_histories([falling(4, 2)], tmp_path / "h.doc")
+    with pytest.raises(InvalidOptionError, match="must be a file that can be written"):
+        plot_histories([falling(4, 2)], tmp_path / "none" / "h.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["h.svg", "one.png"]

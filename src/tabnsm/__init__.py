@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tabnsm._version import __version__
@@ -16,6 +17,7 @@ from tabnsm.errors import (
 
 if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
+    from tabnsm.tuning import tune
 
 __all__ = [
     "InvalidDataError",
@@ -26,15 +28,16 @@ __all__ = [
     "TabNSMRegressor",
     "TabNSMWarning",
     "__version__",
+    "tune",
 ]
+
+# Torch is imported with these, not with the package: `tabnsm --help` stays quick.
+_MODULES = {"TabNSMRegressor": "tabnsm.estimator", "tune": "tabnsm.tuning"}
 
 
 def __getattr__(name: str) -> Any:
-    # Torch is imported with the estimator, not with the package: `tabnsm --help` stays quick.
-    if name == "TabNSMRegressor":
-        from tabnsm.estimator import TabNSMRegressor
-
-        return TabNSMRegressor
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'tabnsm' has no attribute {name!r}")
 
 

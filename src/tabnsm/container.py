@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,26 +13,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from tabnsm.atomic import atomic_write as atomic_write  # for those who have it from here
 from tabnsm.errors import ModelFileError
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 META_KEY, HASH_KEY = "tabnsm", "sha256"
-
-
-def atomic_write(path: str | Path, content: bytes) -> None:
-    """Write a whole file or nothing: a temporary neighbour first, then a rename."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_container(

@@ -6,7 +6,7 @@ import sys
 import warnings
 
 # Callers that stand between the user's line and this package.
-_NOT_THE_USER = ("tabnsm", "sklearn", "joblib")
+_NOT_THE_USER = ("tabnsm", "sklearn", "joblib", "contextlib")
 
 
 class TabNSMError(Exception):
@@ -47,6 +47,10 @@ class MissingExtraError(ImportError, TabNSMError):
             f'Run: pip install "tabnsm[{extra}]"'
         )
         self.extra = extra
+
+
+class MissingPackageError(ImportError, TabNSMError):
+    """A command of a distribution that is not installed, or that cannot be loaded."""
 
 
 class TabNSMWarning(UserWarning):

@@ -24,14 +24,19 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.presets import Options, resolve_options
-from tabnsm.training.checkpoint import make_checkpoint_folder
+from tabnsm.torch_state import usual_torch
+from tabnsm.training.budget import TimeBudget
+from tabnsm.training.checkpoint import locked_folder
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
+from tabnsm.training.memory import check_memory
 from tabnsm.training.progress import TrainingProgress
 from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
 from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tabnsm.attribution import Explanation
     from tabnsm.preprocessing import ColumnReport, LinearPart, TextEncoder
 
@@ -95,9 +100,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         is learned and validated on a scale that bends in its tails: True; paper: False.
     linear_part : bool or None, default None
         Whether networks learn what a straight fit leaves of the target: True; paper: False. It is
-        made before training, outside `time_limit`, and used where it explains 99 % of the squared
-        deviation of the validation rows, of which there must be 20, and leaves not much less of
-        the training rows.
+        made before training and used where it explains 99 % of the squared deviation of the
+        validation rows, of which there must be 20, and leaves not much less of the training rows.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
@@ -120,15 +124,19 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     weight_averaging : float or None, default None
         How much of the running average of the weights a step keeps; the average validates
         and predicts: 0.995; paper: 0.0, the weights themselves.
+    eval_metric : {"rmse", "mae"}, default "rmse"
+        What validation watches: it chooses the best epoch, stops training and halves the learning
+        rate; on the transformed scale where `bend_tails` transforms the target.
     patience : int or None, default None
-        Epochs without a better validation RMSE before training stops: 16; fast: 6.
+        Epochs without a better validation score before training stops: 16; fast: 6.
     scheduler_patience : int or None, default None
         Epochs without a better one before the learning rate is halved: 5; fast: 2.
     gradient_clip : float, default 1.0
         Largest norm of the gradient.
     time_limit : float or None, default None
-        Seconds of training after which the best epoch so far is kept; of several networks,
-        those that are not finished by then are left out, but for the first.
+        Seconds from the call of `fit`, after which the best epoch so far is kept; of several
+        networks, those that cannot be finished by then are left out, but for the first. Text that
+        would take more than half of it to embed is left out with a warning.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" is bfloat16 on a GPU that has it. Prediction is float32.
     column_kinds : dict of str to str or None, default None
@@ -167,11 +175,12 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     validation_fraction : float, default 0.1
         Rows to validate on when `fit` gets no validation rows.
     checkpoint_dir : str, Path or None, default None
-        Folder for the state of training after every epoch, for ``fit(..., resume=True)``.
+        Folder for the state of training after every epoch, for ``fit(..., resume=True)``; one
+        fit at a time can use it.
     device : str, default "auto"
         "auto" is a GPU where there is one (untested for lack of one), else the CPU.
     random_state : int, RandomState or None, default None
-        Same number, same bits on a CPU with as many threads.
+        Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
         0 is silent, 1 shows a bar, 2 a line per epoch.
 
@@ -192,9 +201,15 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     history_ : History
         One record per epoch, the best epoch and why training stopped; of the first network.
     histories_ : tuple of History
-        The same of every network.
+        The same of every network; the last one also says if `time_limit` or Ctrl-C left others
+        out.
+    n_iter_ : int
+        Epochs of the network that was trained longest.
     validation_rmse_ : float
         RMSE of the predictions on the validation rows.
+    best_score_ : float
+        The `eval_metric` of the predictions on the validation rows, in the target's units; lower
+        is better.
     options_ : Options
         What the options came to after the preset.
 
@@ -243,6 +258,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 2e-3,
         weight_decay: float = 1e-2,
         weight_averaging: float | None = None,
+        eval_metric: Literal["rmse", "mae"] = "rmse",
         patience: int | None = None,
         scheduler_patience: int | None = None,
         gradient_clip: float = 1.0,
@@ -299,6 +315,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.weight_averaging = weight_averaging
+        self.eval_metric = eval_metric
         self.patience = patience
         self.scheduler_patience = scheduler_patience
         self.gradient_clip = gradient_clip
@@ -322,6 +339,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    @usual_torch()
     def fit(
         self,
         X: Any,
@@ -343,7 +361,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         X : DataFrame or array of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,) or None
-            Weights in the loss and in the validation RMSE.
+            Weights in the loss and in the validation score.
         X_val, y_val : as `X` and `y`, or None
             Rows to validate on; else a part of `X` is held out.
         validation_groups : array-like of shape (n_rows,) or None
@@ -359,54 +377,44 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         options = resolve_options(self.get_params(deep=False))
+        budget = TimeBudget(options.training.time_limit)
         self._check_fit_options(X_val, y_val, validation_groups, validation_time, resume)
         device = _resolve_device(self.device)
-        if self.checkpoint_dir is not None:
-            make_checkpoint_folder(self.checkpoint_dir)
-        table, target, weight, kept = usable_rows(X, y, sample_weight)
-        given = None if X_val is None else validation_rows(X_val, y_val, table)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        generator = torch.Generator().manual_seed(seed)
-
-        if given is None:
-            groups, time = (
-                None if values is None else row_labels(values, len(kept), name)[kept]
-                for name, values in (
-                    ("validation_groups", validation_groups),
-                    ("validation_time", validation_time),
-                )
-            )
-            held_out = validation_mask(
-                table.n_rows, self.validation_fraction, generator, groups, time
-            )
-        else:
+        with locked_folder(self.checkpoint_dir):
+            table, target, weight, kept = usable_rows(X, y, sample_weight)
+            check_memory(options.architecture, options.training, table.n_rows)
+            given = None if X_val is None else validation_rows(X_val, y_val, table)
+            seed = int(check_random_state(self.random_state).randint(2**31))
+            generator = torch.Generator().manual_seed(seed)
             held_out = np.zeros(table.n_rows, dtype=bool)
-        fit_rows = np.flatnonzero(~held_out)
-        encoder = TableEncoder(options.encoder)
-        encoded = encoder.fit_transform(table, fit_rows)
-        for message in warn_about_columns(table, encoder, target, fit_rows):
-            warn(message)
-        if given is None:
-            data = split_rows(encoded, target, weight, held_out)
-        else:
-            val_encoded = encoder.transform(given[0])
-            data = TrainingData(encoded, target, weight, val_encoded, given[1], None)
-        linear = None
-        if options.objective.linear_part:
-            data, linear = without_linear_part(data, encoder.category_sizes)
-        options = replace(options, objective=options.objective.for_target(data.train_target))
-        scaler = TargetScaler.fit(
-            data.train_target,
-            data.train_weight,
-            bend_tails=options.objective.bend_tails,
-            limit=options.encoder.clip_outliers,
-        )
-
-        training = MemberTraining(encoder, options, data, scaler, device, seed)
-        with TrainingProgress(
-            self.verbose, options.training.max_epochs, training.n_members
-        ) as progress:
-            training.train(generator, self.checkpoint_dir, resume, progress)
+            if given is None:
+                groups, times = (
+                    None if values is None else row_labels(values, len(kept), name)[kept]
+                    for name, values in (
+                        ("validation_groups", validation_groups),
+                        ("validation_time", validation_time),
+                    )
+                )
+                held_out = validation_mask(
+                    table.n_rows, self.validation_fraction, generator, groups, times
+                )
+            encoder, data = _encode(table, target, weight, held_out, given, options, budget)
+            linear = None
+            if options.objective.linear_part and budget.seconds_left() > 0:
+                data, linear = without_linear_part(data, encoder.category_sizes)
+            options = replace(options, objective=options.objective.for_target(data.train_target))
+            scaler = TargetScaler.fit(
+                data.train_target,
+                data.train_weight,
+                bend_tails=options.objective.bend_tails,
+                limit=options.encoder.clip_outliers,
+            )
+            training = MemberTraining(encoder, options, data, scaler, device, seed, budget)
+            with TrainingProgress(
+                self.verbose, options.training.max_epochs, training.n_members
+            ) as progress:
+                training.train(generator, self.checkpoint_dir, resume, progress)
+            scores = training.evaluate()
 
         self.n_features_in_ = table.n_columns
         if table.has_names:
@@ -418,8 +426,11 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.scaler_: TargetScaler = scaler
         self.linear_part_: LinearPart | None = linear
         self.histories_: tuple[History, ...] = tuple(training.histories)
-        self.validation_rmse_: float = training.validation_rmse()
+        self.validation_rmse_: float = scores.rmse
+        self.best_score_: float = getattr(scores, options.training.eval_metric)
         self.options_: Options = options
+        for message in training.messages:
+            warn(message)  # not before there is a model: a second Ctrl-C would make it untrue
         return self
 
     @property
@@ -427,6 +438,55 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """One record per epoch of the first network, its best epoch and why training stopped."""
         return self.histories_[0]
 
+    @property
+    def n_iter_(self) -> int:
+        """Epochs of the network that was trained longest."""
+        return max(len(history) for history in self.histories_)
+
+    def training_history(self) -> pd.DataFrame:
+        """Every epoch of every network as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            The columns of ``history_.to_frame()``, after `network`, counted from 1.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        check_is_fitted(self, "model_")
+        frames = [history.to_frame() for history in self.histories_]
+        import pandas as pd
+
+        numbers = range(1, len(frames) + 1)
+        together = pd.concat(frames, keys=numbers, names=["network"])
+        return together.reset_index("network").reset_index(drop=True)
+
+    def plot_history(self, path: str | Path | None = None) -> Any:
+        """Draw how training went: validation, loss and learning rate of every network.
+
+        Parameters
+        ----------
+        path : str, Path or None, default None
+            File to write, such as "history.png"; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from tabnsm.plotting import plot_histories
+
+        check_is_fitted(self, "model_")
+        return plot_histories(self.histories_, path)
+
+    @usual_torch()
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row.
 
@@ -441,13 +501,14 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of float64, shape (n_rows,)
         """
         check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X))
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         device = next(self.model_.parameters()).device
         prediction = self.scaler_.inverse(predict_rows(self.model_, encoded, device))
         if self.linear_part_ is not None:
             prediction += self.linear_part_.predict(encoded)
         return prediction
 
+    @usual_torch()
     def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
         """Attribute the prediction of every row to the input columns.
 
@@ -465,7 +526,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Attributions in [0, 1] per row and column, and the foreground blocks of each row.
         """
         check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X))
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         return explain_rows(
             self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_part_
         )
@@ -486,6 +547,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         save_model(self, path)
 
     @classmethod
+    @usual_torch()
     def load(
         cls,
         path: str | Path,
@@ -514,6 +576,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
     def _check_fit_options(
@@ -539,6 +602,40 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
             )
+
+
+def _encode(
+    table: Table,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    held_out: np.ndarray,
+    given: tuple[Table, np.ndarray] | None,
+    options: Options,
+    budget: TimeBudget,
+) -> tuple[TableEncoder, TrainingData]:
+    """Encode the rows to train and to validate on, with all that is learned from the former."""
+    fit_rows = np.flatnonzero(~held_out)
+    encoder = TableEncoder(options.encoder)
+    # The user's own validation rows have texts, too, which must be embedded afterwards.
+    share = 1.0 if given is None else table.n_rows / (table.n_rows + given[0].n_rows)
+    limited = options.training.time_limit is not None
+    encoded = encoder.fit_transform(
+        table, fit_rows, (lambda: share * budget.seconds_left()) if limited else None
+    )
+    check_memory(
+        options.architecture,
+        options.training,
+        len(fit_rows),
+        encoder.n_features,
+        encoder.category_sizes,
+        encoder.pieces,
+    )
+    for message in warn_about_columns(table, encoder, target, fit_rows):
+        warn(message)
+    if given is None:
+        return encoder, split_rows(encoded, target, weight, held_out)
+    validation = encoder.transform(given[0])
+    return encoder, TrainingData(encoded, target, weight, validation, given[1], None)
 
 
 def _resolve_device(device: str) -> torch.device:

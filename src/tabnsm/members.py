@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from tabnsm.container import content_hash
-from tabnsm.errors import TabNSMWarning
 from tabnsm.nn.ensemble import join_members
 from tabnsm.nn.model import TabNSM
 from tabnsm.training.averaging import WeightAverage
+from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.early_stopping import ValidationMonitor
+from tabnsm.training.history import History
+from tabnsm.training.interrupts import is_one_of_many_fits
 from tabnsm.training.loop import (
     Report,
     Trainer,
@@ -31,12 +32,13 @@ from tabnsm.training.rise import RiseSampler
 if TYPE_CHECKING:
     from tabnsm.preprocessing import TableEncoder, TargetScaler
     from tabnsm.presets import Options
-    from tabnsm.training.history import History
     from tabnsm.training.progress import TrainingProgress
+    from tabnsm.training.scores import ValidationScores
 
 
 # Why a network may end before it is trained to its end.
 _CUT_SHORT = ("interrupted", "time_limit")
+_SAID = {"interrupted": "was interrupted", "diverged": "diverged"}
 
 
 class MemberTraining:
@@ -51,6 +53,16 @@ class MemberTraining:
     device : torch.device
     seed : int
         Of the first network; the others' follow from it.
+    budget : TimeBudget or None
+        Time that is left of the fit; None counts the limit from here.
+
+    Attributes
+    ----------
+    kept : list of tuple of TabNSM and History
+        The networks that are finished, or the first as far as it came. The `stop_reason` of the
+        last history also tells if networks are missing.
+    messages : list of str
+        Warnings about what was left out; for the caller to give once there is a model.
     """
 
     def __init__(
@@ -61,6 +73,7 @@ class MemberTraining:
         scaler: TargetScaler,
         device: torch.device,
         seed: int,
+        budget: TimeBudget | None = None,
     ) -> None:
         self.encoder = encoder
         self.options = options
@@ -69,9 +82,19 @@ class MemberTraining:
         self.device = device
         self.seed = seed
         self.n_members = options.training.resolved_ensemble(data.train.n_rows, encoder.n_features)
-        self.models: list[TabNSM] = []
-        self.histories: list[History] = []
-        self.seconds_used = 0.0
+        self.kept: list[tuple[TabNSM, History]] = []  # one list: Ctrl-C may come at any moment
+        self.messages: list[str] = []
+        self.budget = budget or TimeBudget(options.training.time_limit)
+
+    @property
+    def models(self) -> list[TabNSM]:
+        """The networks that are kept."""
+        return [model for model, _ in self.kept]
+
+    @property
+    def histories(self) -> list[History]:
+        """Their histories."""
+        return [history for _, history in self.kept]
 
     def train(
         self,
@@ -81,6 +104,9 @@ class MemberTraining:
         progress: TrainingProgress | None = None,
     ) -> None:
         """Train all networks; Ctrl-C or the time limit keep the finished ones, or the first.
+
+        Ctrl-C goes on to the caller before the first epoch is done, and where the caller fits
+        many times.
 
         Parameters
         ----------
@@ -94,82 +120,108 @@ class MemberTraining:
             Shows every epoch.
         """
         checkpoints = self._checkpoints(checkpoint_dir, resume)
-        for number, checkpoint in enumerate(checkpoints):
-            if number:
-                generator = torch.Generator().manual_seed(self.seed + number)
-            state = initial_state(
-                self.encoder, self.options, self.data.train.n_rows, generator, self.device
-            )
-            if checkpoint is not None and resume:
-                checkpoint.load(state)
-            time_left = self._time_left()
-            if number and time_left == 0 and not _is_finished(state.history):
-                return
-            report = None if progress is None else progress.of_network(number)
-            trainer = self.trainer(time_left, report)
-            if number == 0:
-                self._keep(state, trainer.train(state, checkpoint))
-            else:
-                self._train_further(number, trainer, state, checkpoint)
-            if len(state.history):
-                self.seconds_used += state.history[-1].seconds
-            if state.history.stop_reason.startswith(_CUT_SHORT):
-                return
+        number, cut = 0, ""
+        try:
+            for number, checkpoint in enumerate(checkpoints):
+                if number:
+                    generator = torch.Generator().manual_seed(self.seed + number)
+                state = self._begin(generator, checkpoint if resume else None)
+                if self._lacks_time(state.history):
+                    cut = self._limit_reached()
+                    break
+                report = None if progress is None else progress.of_network(number)
+                cut = self._train_one(number, self._trainer(report), state, checkpoint)
+                if cut:
+                    break
+        except KeyboardInterrupt:
+            if not self.kept or is_one_of_many_fits():
+                raise
+            cut = "interrupted"
+        if cut and len(self.kept) < self.n_members:
+            self._note_cut(cut, number)
 
-    def validation_rmse(self) -> float:
-        """RMSE of all networks together on the validation rows, in the target's units."""
-        rmse, _ = self.trainer(None, None).evaluate(join_members(self.models))
-        return rmse
+    def evaluate(self) -> ValidationScores:
+        """Scores of all networks together on the validation rows."""
+        return self._trainer(None).evaluate(join_members(self.models))
 
-    def trainer(self, time_limit: float | None, report: Report | None) -> Trainer:
+    def _trainer(self, report: Report | None) -> Trainer:
         """What trains one network."""
         return Trainer(
-            dataclasses.replace(self.options.training, time_limit=time_limit or None),
+            self.options.training,
             Objective(self.options.objective),
             self.scaler,
             self.data,
             self.device,
             report,
+            self.budget,
         )
 
-    def _train_further(
+    def _begin(self, generator: torch.Generator, resumed: Checkpoint | None) -> TrainingState:
+        """A network as it begins, or as an earlier run left it."""
+        state = initial_state(
+            self.encoder, self.options, self.data.train.n_rows, generator, self.device
+        )
+        if resumed is not None:
+            resumed.load(state)
+        self.budget.charge(state.history.seconds)
+        return state
+
+    def _lacks_time(self, history: History) -> bool:
+        """Whether a network is not worth beginning: it would take longer than the time left.
+
+        The networks so far say how long one takes. The first one is trained in any case.
+        """
+        if not self.kept or _is_finished(history):
+            return False
+        mean = sum(trained.seconds for trained in self.histories) / len(self.kept)
+        left = self.budget.seconds_left()
+        return left == 0 or left < mean - history.seconds
+
+    def _train_one(
         self, number: int, trainer: Trainer, state: TrainingState, checkpoint: Checkpoint | None
-    ) -> None:
-        """Train one more network, and leave it out unless it is finished."""
-        failure = ""
+    ) -> str:
+        """Train a network and keep it, if it is finished or the first; why to stop, or ""."""
         try:
-            with warnings.catch_warnings():
-                # What an unfinished network would keep does not count: it is left out.
-                warnings.simplefilter("ignore", TabNSMWarning)
-                history = trainer.train(state, checkpoint)
-        except KeyboardInterrupt:
-            state.history.stop_reason = "interrupted"
+            history = trainer.train(state, checkpoint)
+            reason = history.stop_reason
         except TrainingDivergedError:
-            failure = "left the finite numbers"
-        else:
-            if history.stop_reason == "diverged":
-                failure = "left the finite numbers"
-            elif not history.stop_reason.startswith(_CUT_SHORT):
-                self._keep(state, history)
-        if state.history.stop_reason == "interrupted":
-            failure = "was interrupted"
-        if failure:
-            n_kept = len(self.models)
-            warnings.warn(
-                f"Training {failure} in network {number + 1} of {self.n_members}, which is left "
-                f"out; {n_kept} {'is' if n_kept == 1 else 'are'} finished so far.",
-                TabNSMWarning,
-                stacklevel=4,
+            if number == 0:
+                raise
+            reason = "diverged"
+        if reason == "interrupted" and is_one_of_many_fits():
+            raise KeyboardInterrupt
+        is_unfinished = reason == "diverged" or reason.startswith(_CUT_SHORT)
+        if number == 0 or not is_unfinished:
+            self.kept.append((cast("TabNSM", state.model), state.history))
+        if reason in _SAID and number == 0:
+            self.messages.append(
+                f"Training {_SAID[reason]} in epoch {len(state.history) + 1}; the model keeps the "
+                f"weights of epoch {state.history.best_epoch}, the best so far."
             )
+        elif reason == "diverged":
+            self.messages.append(
+                f"Training diverged in network {number + 1} of {self.n_members}, which is left "
+                "out. Lower learning_rate if this happens to many."
+            )
+        return reason if reason.startswith(_CUT_SHORT) else ""
 
-    def _keep(self, state: TrainingState, history: History) -> None:
-        self.models.append(state.model)  # type: ignore[arg-type]
-        self.histories.append(history)
+    def _limit_reached(self) -> str:
+        return f"time_limit={self.options.training.time_limit:g} s reached"
 
-    def _time_left(self) -> float | None:
-        """Seconds of the limit that the networks so far have not used, resumed ones included."""
-        limit = self.options.training.time_limit
-        return None if limit is None else max(limit - self.seconds_used, 0.0)
+    def _note_cut(self, cut: str, number: int) -> None:
+        """Say in the last history, and after Ctrl-C in a warning, that networks are missing."""
+        model, last = self.kept[-1]
+        n_kept = len(self.kept)
+        own = "" if last.stop_reason == cut else f"{last.stop_reason}; "
+        reason = f"{own}{cut}: {n_kept} of {self.n_members} networks trained"
+        # A copy, because a checkpoint says why this network stopped, and nothing else.
+        self.kept[-1] = (model, dataclasses.replace(last, stop_reason=reason))
+        if cut == "interrupted" and own:
+            self.messages.append(
+                f"Training was interrupted in network {number + 1} of {self.n_members}, which is "
+                f"left out; the model has the {n_kept} that {'is' if n_kept == 1 else 'are'} "
+                "finished."
+            )
 
     def _checkpoints(self, folder: str | Path | None, resume: bool) -> list[Checkpoint | None]:
         if folder is None:
@@ -217,6 +269,7 @@ def initial_state(
         monitor=ValidationMonitor(training.patience, training.scheduler_patience),
         generator=generator,
         best_weights={},
+        history=History(eval_metric=training.eval_metric),
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from tabnsm._version import __version__
 from tabnsm.container import read_container, write_container
 from tabnsm.errors import ModelFileError, TabNSMError
+from tabnsm.files.output_path import check_model_ending
 from tabnsm.nn.ensemble import join_members, members_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import EncoderConfig, LinearPart, TableEncoder, TargetScaler
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tabnsm.preprocessing import TextEncoder
 
 FORMAT_VERSION = 4
-"""1 holds one network; 1 and 2 know no linear part; 1 to 3 know no formats of numbers."""
+"""1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric."""
 EARLIER_OPTIONS: dict[str, Any] = {
     "repeated_strings": "text",
     "n_pieces": 0,
@@ -33,6 +34,7 @@ EARLIER_OPTIONS: dict[str, Any] = {
     "bend_tails": False,
     "linear_part": False,
     "weight_averaging": 0.0,
+    "eval_metric": "rmse",
     "n_ensemble": 1,
 }
 """What models were made with whose files do not name these options."""
@@ -40,6 +42,7 @@ EARLIER_OPTIONS: dict[str, Any] = {
 
 def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
+    check_model_ending(path)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
     weights = estimator.model_.state_dict()
     n_members = len(members_of(estimator.model_))
@@ -62,6 +65,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
         "validation_rmse": estimator.validation_rmse_,
+        "best_score": estimator.best_score_,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
     }
@@ -136,6 +140,7 @@ def _restore(
     estimator.validation_rmse_ = meta.get(
         "validation_rmse", estimator.history_.best.validation_rmse
     )
+    estimator.best_score_ = meta.get("best_score", estimator.validation_rmse_)
     estimator.n_features_in_ = meta["n_features_in"]
     if meta["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tabnsm.errors import MissingExtraError
+from tabnsm.container import atomic_write
+from tabnsm.errors import InvalidOptionError, MissingExtraError
 from tabnsm.metrics import regression_metrics
 from tabnsm.training.history import History
 
 # Of the palette by Okabe and Ito, which people with any colour vision can tell apart.
 _BLUE, _ORANGE = "#0072B2", "#D55E00"
+_NETWORKS = (_BLUE, "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#000000")
 
 
 def plot_fit(
@@ -134,3 +137,94 @@ def _draw_history(axis: Any, history: History, name: str, target: str) -> None:
         ylabel=f"validation RMSE of {target}",
         title=f"Training of {name}\n{history[-1].seconds:.0f} s, {len(history)} epochs",
     )
+
+
+def plot_histories(histories: Sequence[History], path: str | Path | None = None) -> Any:
+    """Draw validation, training loss and learning rate of every network, epoch by epoch.
+
+    Parameters
+    ----------
+    histories : sequence of History
+        One per network.
+    path : str, Path or None, default None
+        File to write, as a whole or not at all; its ending says the format. None writes none.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    InvalidOptionError
+        If the file cannot be written, or is of a format that cannot be drawn.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+    except ImportError as error:
+        raise MissingExtraError("plot", "Pictures") from error
+
+    figure = Figure(figsize=(8.0, 7.2), dpi=130, layout="constrained")
+    validation, loss, rate = figure.subplots(
+        3, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 1.4)}
+    )
+    for number, history in enumerate(histories):
+        color = _NETWORKS[number % len(_NETWORKS)]
+        _draw_network(validation, loss, rate, history, number, color)
+    metric = histories[0].eval_metric.upper()
+    n_epochs = max(len(history) for history in histories)
+    validation.set(ylabel=f"validation {metric}", title=_title(histories), xlim=(0.5, n_epochs + 1))
+    validation.plot([], [], "D", color="0.35", markersize=7, label="best epoch, which is kept")
+    validation.legend(frameon=False, ncols=2 if len(histories) > 4 else 1, fontsize="small")
+    loss.set(ylabel="training loss")
+    rate.set(ylabel="learning rate", yscale="log", xlabel="epoch")
+    rate.xaxis.set_major_locator(MaxNLocator(integer=True))
+    for axis in (validation, loss, rate):
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    if path is not None:
+        _write(figure, Path(path))
+    return figure
+
+
+def _draw_network(
+    validation: Any, loss: Any, rate: Any, history: History, number: int, color: str
+) -> None:
+    epochs = [record.epoch for record in history]
+    scores = [history.metric_of(record) for record in history]
+    # One epoch is a point, not a line.
+    style = {"color": color, "linewidth": 1.4, "marker": "o", "markersize": 2.5}
+    validation.plot(epochs, scores, label=f"network {number + 1}", **style)
+    best = history.best
+    validation.plot(best.epoch, history.metric_of(best), "D", color=color, markersize=7)
+    loss.plot(epochs, [record.train_loss for record in history], **style)
+    rates = [record.learning_rate for record in history]
+    rate.step([*epochs, epochs[-1] + 1], [*rates, rates[-1]], where="post", color=color)
+    for epoch, before, after in zip(epochs[1:], rates, rates[1:], strict=False):
+        if after < before:
+            validation.axvline(epoch, color=color, alpha=0.35, linewidth=0.8, linestyle=":")
+
+
+def _title(histories: Sequence[History]) -> str:
+    seconds = sum(history.seconds for history in histories)
+    count = f"{len(histories)} networks" if len(histories) > 1 else "1 network"
+    return f"{count}, {seconds:.0f} s of training\nstopped: {histories[-1].stop_reason}"
+
+
+def _write(figure: Any, path: Path) -> None:
+    content = io.BytesIO()
+    try:
+        figure.savefig(content, format=path.suffix.removeprefix(".") or "png")
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"path must end in a format that can be drawn, such as .png, got {str(path)!r} "
+            f"({error})."
+        ) from error
+    try:
+        atomic_write(path, content.getvalue())
+    except OSError as error:
+        raise InvalidOptionError(
+            f"path must be a file that can be written, got {str(path)!r} ({error.strerror})."
+        ) from error

@@ -159,7 +159,9 @@ def test_arrays_must_have_as_many_columns():
     with pytest.raises(ValueError, match=message):
         encoder.transform(Table.from_native(np.eye(2)))
     named = pd.DataFrame(np.eye(3), columns=list("abc"))
-    assert encoder.transform(Table.from_native(named)).n_rows == 3
+    message = "X has feature names, but TabNSMRegressor was fitted without feature names"
+    with pytest.warns(TabNSMWarning, match=message):
+        assert encoder.transform(Table.from_native(named)).n_rows == 3
 
 
 def test_changed_types_are_converted():

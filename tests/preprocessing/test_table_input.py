@@ -5,7 +5,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import scipy.sparse
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing import Table
@@ -119,6 +118,8 @@ def test_unusable_tables_are_refused(bad, message):
         Table.from_native(bad)
 
 
-def test_sparse_matrices_are_refused_with_the_remedy():
-    with pytest.raises(TypeError, match=r"sparse.*dense array with X\.toarray"):
-        Table.from_native(scipy.sparse.csr_array(np.eye(3)))
+def test_a_table_without_rows_only_where_it_is_allowed():
+    for empty in (np.empty((0, 3)), pd.DataFrame({"a": []}), {"a": []}):
+        assert Table.from_native(empty, min_rows=0).n_rows == 0
+    with pytest.raises(InvalidDataError, match=r"0 feature\(s\)"):
+        Table.from_native(np.empty((0, 0)), min_rows=0)

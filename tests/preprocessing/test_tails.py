@@ -4,14 +4,16 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tabnsm import TabNSMRegressor
-from tabnsm.preprocessing import TargetScaler
+from tabnsm.preprocessing import Table, TargetScaler
 from tabnsm.preprocessing.tails import Tails
-from tabnsm.training.loop import Trainer
+from tabnsm.training.loop import Trainer, predict_rows
+from tabnsm.training.scores import ValidationScores
 
 
 def test_ordinary_targets_have_none():
@@ -123,7 +125,30 @@ def test_the_history_is_in_the_units_of_the_target_and_the_best_epoch_is_not(mon
     assert model.history_.best.validation_rmse == pytest.approx(rmse, rel=1e-6)
     # The one huge row is not what tells the best epoch: its RMSE falls, the other is least in two.
     told = iter([(9.0, 2.0), (8.0, 1.0), (7.0, 3.0), (7.0, 3.0)])
-    monkeypatch.setattr(Trainer, "evaluate", lambda self, model: next(told))
+
+    def evaluate(self: Trainer, model: object) -> ValidationScores:
+        rmse, score = next(told)
+        return ValidationScores(rmse, 1.0, score)
+
+    monkeypatch.setattr(Trainer, "evaluate", evaluate)
     model.fit(X, y, X_val=held_out, y_val=y_val)
     assert model.history_.best_epoch == 2
     assert [record.validation_rmse for record in model.history_] == [9, 8, 7]
+
+
+def test_the_watched_score_is_on_the_transformed_scale_and_the_shown_one_is_not() -> None:
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    y = np.exp(2 * X[:, 0])
+    y[5] = 1e6
+    model = TabNSMRegressor(max_epochs=2, d_token=8, random_state=0, eval_metric="mae")
+    model.fit(X, y, X_val=X[300:], y_val=y[300:])
+    assert model.scaler_.tails is not None
+    mae = np.abs(model.predict(X[300:]) - y[300:]).mean()
+    assert model.best_score_ == pytest.approx(mae, rel=1e-6)
+    best = model.history_.best
+    assert best.validation_mae == pytest.approx(mae, rel=1e-6)
+    encoded = model.encoder_.transform(Table.from_native(X[300:]))
+    standard = predict_rows(model.model_, encoded, torch.device("cpu"))
+    error = np.abs(model.scaler_.transform(y[300:]) - standard)
+    assert best.score == pytest.approx(error.mean(), rel=1e-6)
+    assert best.score != best.validation_mae

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabnsm.errors import ModelFileError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder, cache_info
 from tabnsm.preprocessing.column import Column
 from tabnsm.preprocessing.objects import from_objects
-from tabnsm.preprocessing.text import join_texts
+from tabnsm.preprocessing.text import TextBlock, join_texts
+from tabnsm.preprocessing.text_embedding import TextTooSlowError
 from tests.fakes import FakeTextEncoder
 
 WORDS = [f"word{'s' * (k % 5)} {k}" for k in range(12)]
@@ -192,3 +194,39 @@ def test_a_separate_column_that_is_constant_does_no_harm():
     assert encoded.texts[0].values.abs().max() < 1e-6
     other = encoder.transform(Table.from_native(pd.DataFrame({"a": ["other"]})))
     assert torch.isfinite(other.gather(torch.tensor([0]))).all()
+
+
+def test_text_without_time_for_it_is_left_out():
+    frame = pd.DataFrame({"a": [f"text {k}" for k in range(200)], "n": np.arange(200.0) % 7})
+    table = Table.from_native(frame)
+    config = EncoderConfig(text_encoder=FakeTextEncoder(5))
+    encoder = TableEncoder(config)
+    message = (
+        r"Embedding 168 more texts would take about \d+ s, which is over half of the 0\.0 s left "
+        r"of time_limit\. The text columns 'a' are left out of this fit\. Raise time_limit by "
+        r"about \d+ s; texts embedded so far are in the cache"
+    )
+    with pytest.warns(TabNSMWarning, match=message):
+        encoded = encoder.fit_transform(table, None, lambda: 0.0)
+    assert encoded.texts == ()
+    assert encoder.feature_names == ["n"]
+    notes = {row.name: (row.kind, row.note) for row in encoder.describe()}
+    assert notes["a"] == (
+        "drop",
+        "left out: embedding its text takes longer than half of time_limit",
+    )
+    again = TableEncoder.from_state(*encoder.to_state())
+    assert torch.equal(again.transform(Table.from_native(frame[["n"]])).dense, encoded.dense)
+    with pytest.raises(InvalidOptionError, match="for the text of a table without other columns"):
+        TableEncoder(config).fit_transform(Table.from_native(frame[["a"]]), None, lambda: 0.0)
+
+
+def test_an_encoder_that_is_not_loaded_is_not_loaded_at_the_last_moment(monkeypatch):
+    monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
+    monkeypatch.setattr("tabnsm.preprocessing.text.load_encoder", lambda *a: pytest.fail("loaded"))
+    with pytest.raises(TextTooSlowError, match="Loading the text encoder takes 5"):
+        TextBlock.create(EncoderConfig(), lambda: 9.0)
+    # One that the user made is there.
+    monkeypatch.setattr("tabnsm.preprocessing.text.load_encoder", lambda encoder, _: encoder)
+    mine = FakeTextEncoder(5)
+    assert TextBlock.create(EncoderConfig(text_encoder=mine), lambda: 9.0).encoder is mine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from tabnsm import ModelFileError, TabNSMRegressor, TabNSMWarning
-from tabnsm.training.checkpoint import FILE_NAME
+from tabnsm import InvalidOptionError, ModelFileError, TabNSMRegressor, TabNSMWarning
+from tabnsm.training.checkpoint import FILE_NAME, locked_folder
 from tabnsm.training.loop import Trainer, TrainingState
 
 # A process that imports everything once and forks a child per life, one after the other. A child
@@ -26,14 +27,13 @@ SCRIPT = """
 import os, sys, time, warnings
 import numpy as np
 warnings.simplefilter("ignore")
-from tabnsm import TabNSMRegressor, container
+from tabnsm import TabNSMRegressor, atomic
 from tabnsm.training.loop import Trainer
 step = Trainer.train_step
 def slow_step(self, *args):
     time.sleep(0.004)
     return step(self, *args)
 Trainer.train_step = slow_step
-fdopen = os.fdopen
 class Half:
     def __init__(self, stream): self.stream = stream
     def __enter__(self): return self
@@ -45,7 +45,7 @@ class Half:
         time.sleep(600)
 def live(folder, out, half):
     if half == "half":
-        container.os = type("os", (), dict(vars(os), fdopen=lambda h, m: Half(fdopen(h, m))))
+        atomic.open = lambda path, mode: Half(open(path, mode))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 6)); X[::9, 2] = np.nan
     y = X[:, 0] * X[:, 1] + X[:, 3]
@@ -226,3 +226,140 @@ def test_a_new_run_keeps_the_old_file(tmp_path: Path, table: tuple[np.ndarray, n
         FILE_NAME,
         "checkpoint.previous.safetensors",
     }
+
+
+# Trains with the disk full from epoch 4 on, then resumes with room again.
+FULL_DISK = """
+import resource, shutil, sys, warnings
+from pathlib import Path
+import numpy as np
+from tabnsm import TabNSMRegressor
+from tabnsm.training.loop import Trainer
+
+folder, kind = Path(sys.argv[1]), sys.argv[2]
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+epoch = Trainer.train_epoch
+
+def fill():
+    if kind == "limit":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        return
+    with open(folder.parent / "filler", "wb", buffering=0) as filler:
+        while True:
+            try:
+                filler.write(bytes(4096))
+            except OSError:
+                return
+
+def free():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    (folder.parent / "filler").unlink(missing_ok=True)
+
+def train_epoch(self, state):
+    if len(state.history) == 3:
+        fill()
+    epoch(self, state)
+
+def model(**options):
+    return TabNSMRegressor(max_epochs=6, d_token=8, head_width=8, n_ensemble=1, random_state=0,
+                           **options)
+
+X = np.random.default_rng(0).normal(size=(80, 3))
+y = X[:, 0] * X[:, 1]
+Trainer.train_epoch = train_epoch
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    full = model(checkpoint_dir=folder).fit(X, y)
+Trainer.train_epoch = epoch
+free()
+assert [path.name for path in folder.iterdir()] == ["checkpoint.safetensors"]
+resumed = model(checkpoint_dir=folder).fit(X, y, resume=True)
+calm = model().fit(X, y)
+assert len(full.history_) == len(resumed.history_) == 6
+assert resumed.history_[2].seconds == full.history_[2].seconds  # it went on after epoch 3
+assert resumed.history_[3].seconds != full.history_[3].seconds
+for other in (full, resumed):
+    assert (other.predict(X) == calm.predict(X)).all()
+for warning in caught:
+    print(Path(warning.filename).name, warning.message)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no way to fill a disk on this system")
+@pytest.mark.parametrize("kind", ["limit", "disk"])
+def test_a_full_disk_costs_the_checkpoint_and_not_the_run(tmp_path: Path, kind: str) -> None:
+    script, place = tmp_path / "script.py", tmp_path / "place"
+    script.write_text(FULL_DISK)
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(place)]
+    if kind == "disk" and (
+        not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode
+    ):
+        pytest.skip("a small disk can only be mounted by root")
+    try:
+        result = subprocess.run(
+            [sys.executable, str(script), str(place / "run"), kind], capture_output=True, text=True
+        )
+    finally:
+        if kind == "disk":
+            subprocess.run(["umount", str(place)], check=True)
+    assert result.returncode == 0, result.stderr
+    reason = {"limit": "File too large", "disk": "No space left on device"}[kind]
+    assert result.stdout.splitlines() == [
+        f"script.py The checkpoint {place / 'run' / FILE_NAME} could not be written ({reason}). "
+        "Training goes on; the file keeps the state after epoch 3. Free space on the disk, or set "
+        "checkpoint_dir to a folder on another one."
+    ]
+
+
+BUSY = """
+import sys
+import numpy as np
+from tabnsm import TabNSMRegressor
+X = np.random.default_rng(0).normal(size=(80, 3))
+TabNSMRegressor(max_epochs=10**6, patience=10**6, d_token=8, head_width=8, n_ensemble=1,
+                random_state=0, checkpoint_dir=sys.argv[1]).fit(X, X[:, 0] * X[:, 1])
+"""
+
+
+def test_a_folder_is_for_one_fit_at_a_time(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    with subprocess.Popen([sys.executable, "-c", BUSY, str(folder)]) as process:
+        try:
+            while not (folder / FILE_NAME).exists():
+                assert process.poll() is None
+                time.sleep(0.01)
+            with monkeypatch.context() as patch:
+                patch.setattr("tabnsm.estimator.usable_rows", lambda *args: pytest.fail("worked"))
+                with pytest.raises(InvalidOptionError, match="a folder that no other fit uses"):
+                    model(folder).fit(*table)
+            names = {path.name for path in folder.iterdir() if not path.name.endswith(".tmp")}
+            assert names == {FILE_NAME, ".lock"}
+        finally:
+            process.kill()  # SIGKILL: the process cannot tidy up
+    (folder / FILE_NAME).unlink()
+    model(folder).fit(*table)
+    assert [path.name for path in folder.iterdir()] == [FILE_NAME]
+
+
+def test_the_lock_ends_with_the_fit_however_it_ends(
+    tmp_path: Path, table: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Trainer, state: TrainingState) -> None:
+        raise ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "train_epoch", fail)
+        with pytest.raises(ConnectionError):
+            model(tmp_path).fit(*table)
+    assert not list(tmp_path.iterdir())
+    with locked_folder(tmp_path), pytest.raises(InvalidOptionError, match="no other fit"):
+        model(tmp_path).fit(*table)
+    model(tmp_path).fit(*table)
+
+
+def test_no_folder_no_lock() -> None:
+    with locked_folder(None), locked_folder(None):
+        pass

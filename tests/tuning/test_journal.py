@@ -85,3 +85,59 @@ def test_folders(tmp_path: Path) -> None:
     check_journal(tmp_path / "new.journal")
     (tmp_path / "empty").touch()
     check_journal(tmp_path / "empty")
+
+
+def test_the_last_process_removes_the_lock_file(tmp_path: Path) -> None:
+    path, lock = tmp_path / "study.journal", tmp_path / "study.journal.lock"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    with StudyFile(path):
+        pass
+    assert lock.exists()  # the other is at work
+    with StudyFile(path) as file:
+        assert file.is_alive(worker)
+        process.kill()
+        process.communicate()
+        assert lock.exists()
+    assert not lock.exists()
+
+
+def test_processes_that_come_and_go_share_one_lock_file(tmp_path: Path) -> None:
+    """While one removes the lock file another may just have opened it."""
+    code = """
+import sys
+from tabnsm.tuning.journal import StudyFile
+for _ in range(200):
+    with StudyFile(sys.argv[1]) as file, file.claim():
+        count = int(open(sys.argv[2]).read() or 0)
+        open(sys.argv[2], "w").write(str(count + 1))
+"""
+    counter = tmp_path / "count"
+    counter.touch()
+    command = [sys.executable, "-c", code, str(tmp_path / "study.journal"), str(counter)]
+    processes = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert counter.read_text() == "600"
+    assert not (tmp_path / "study.journal.lock").exists()
+
+
+def test_a_users_file_by_the_lock_files_name_stays(tmp_path: Path) -> None:
+    lock = tmp_path / "study.journal.lock"
+    lock.write_text("mine")
+    with StudyFile(tmp_path / "study.journal"):
+        pass
+    assert lock.read_text() == "mine"
+
+
+def test_a_journal_that_cannot_be_read_leaves_no_lock_file(tmp_path: Path) -> None:
+    path = tmp_path / "study.journal"
+    path.write_bytes(b'{"op_code":0}\nnonsense\n{"op_code":0}\n')
+    with pytest.raises((KeyError, ValueError)):
+        StudyFile(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["study.journal"]

@@ -45,9 +45,10 @@ def test_the_best_options_reproduce_the_best_score(
     result = tune(X, y, **arguments, options=SMALL, space=SPACE, n_trials=3, random_state=5)
     options = json.loads(json.dumps(result.best_options))
     assert options["preset"] == "default"
-    assert options["max_epochs"] == 2
+    assert "max_epochs" not in options  # it bounds trials
+    assert options["head_width"] == 8
     assert "d_head" not in options
-    model = TabNSMRegressor(**options, random_state=5).fit(X, y, **arguments)
+    model = TabNSMRegressor(**options, max_epochs=2, random_state=5).fit(X, y, **arguments)
     assert model.history_.best.validation_rmse == result.best_score
     assert result.best_score == min(t.score for t in result.trials if t.score is not None)
 
@@ -68,7 +69,7 @@ def test_what_only_the_blend_has_is_not_searched_for_ratings(
     stars = np.digitize(y, [-1, 0, 1])
     result = tune(X, stars, options=SMALL | options, n_trials=2, random_state=0)
     assert all(("huber_weight" in trial.options) == is_searched for trial in result.trials)
-    model = TabNSMRegressor(**result.best_options, random_state=0).fit(X, stars)
+    model = TabNSMRegressor(**result.best_options, max_epochs=2, random_state=0).fit(X, stars)
     assert model.history_.best.validation_rmse == result.best_score
 
 
@@ -88,7 +89,7 @@ def test_a_straight_target_is_tuned_on_what_a_straight_fit_leaves(
     rows = {"X_val": X[:30], "y_val": y[:30]}
     result = tune(X, y, **rows, options=SMALL, space=SPACE, n_trials=2, random_state=5)
     assert len(fits) == 1  # not once per trial
-    model = TabNSMRegressor(**result.best_options, random_state=5).fit(X, y, **rows)
+    model = TabNSMRegressor(**result.best_options, max_epochs=2, random_state=5).fit(X, y, **rows)
     assert model.linear_part_ is not None
     assert model.history_.best.validation_rmse == result.best_score < 0.01
 
@@ -136,15 +137,26 @@ def test_the_number_of_networks_is_nothing_to_search(
         tune(*data, space={"n_ensemble": Integer(1, 4)}, n_trials=1)
 
 
+def test_trials_are_scored_by_the_eval_metric(data: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = data
+    options = SMALL | {"eval_metric": "mae"}
+    result = tune(X, y, options=options, space=SPACE, n_trials=2, random_state=5)
+    assert result.best_options["eval_metric"] == "mae"
+    model = TabNSMRegressor(**result.best_options, random_state=5).fit(X, y)
+    assert model.history_.best.validation_mae == result.best_score
+    with pytest.raises(InvalidOptionError, match="space must not hold eval_metric, because it is"):
+        tune(X, y, space={"eval_metric": Choice(["rmse", "mae"])})
+
+
 def test_divergence_is_a_pruned_trial(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = data
     evaluate, seen = Trainer.evaluate, []
 
-    def diverging(self: Trainer, model: Any) -> tuple[float, float]:
+    def diverging(self: Trainer, model: Any) -> tuple[float, float, float]:
         seen.append(1)
-        return (np.inf, np.inf) if len(seen) == 3 else evaluate(self, model)
+        return (np.inf,) * 3 if len(seen) == 3 else evaluate(self, model)
 
     monkeypatch.setattr(Trainer, "evaluate", diverging)
     result = tune(X, y, options=SMALL, space=SPACE, n_trials=2)
@@ -224,6 +236,14 @@ def test_what_is_fixed_is_not_searched(data: tuple[pd.DataFrame, np.ndarray]) ->
     }
     assert result.best_options["attention"] == "full"
     assert result.best_options["d_token"] == 8
+
+
+def test_epochs_that_are_searched_are_part_of_the_result(
+    data: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    X, y = data
+    result = tune(X, y, options={"head_width": 8}, space={"max_epochs": Integer(2, 3)}, n_trials=1)
+    assert result.best_options["max_epochs"] in (2, 3)
 
 
 def test_words_about_columns_are_said_once(data: tuple[pd.DataFrame, np.ndarray]) -> None:

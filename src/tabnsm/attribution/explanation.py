@@ -81,11 +81,14 @@ class Explanation:
 
     @property
     def importance(self) -> np.ndarray:
-        """Mean share of each column in the attribution of a row, (n_columns,); adds up to 1."""
+        """Mean share of each column in the attribution of a row, (n_columns,); adds up to 1.
+
+        Zeros if there are no rows.
+        """
         size = np.abs(self.contributions, dtype=np.float64)
         total = size.sum(axis=1, keepdims=True)
         shares = np.divide(size, total, out=np.zeros_like(size), where=total > 0)
-        return np.asarray(shares.mean(axis=0))
+        return np.asarray(shares.mean(axis=0)) if len(shares) else np.zeros(len(self.columns))
 
     @property
     def foreground(self) -> np.ndarray | None:

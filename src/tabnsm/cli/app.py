@@ -11,7 +11,8 @@ from typing import Annotated, TextIO
 
 import typer
 
-from tabnsm.cli import bench, explain, fit, info, predict, tune
+from tabnsm.cli import explain, fit, info, predict, tune
+from tabnsm.cli.extensions import ExtensibleGroup
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import TabNSMError, TabNSMWarning
 
@@ -19,15 +20,16 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 app = typer.Typer(
     name="tabnsm",
+    cls=ExtensibleGroup,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=help_text(
         "Regression on wide, mixed tables: numbers, categories, dates and free text.",
-        """Tables are CSV, TSV (also .gz), Parquet and Feather files. [bold]tabnsm COMMAND
-        --help[/bold] shows the options of a command, with examples; [bold]tabnsm demo[/bold]
-        shows it all at work.""",
+        """Tables are CSV, TSV, JSON lines (also .gz), Parquet, Feather and Excel files.
+        [bold]tabnsm COMMAND --help[/bold] shows the options of a command, with examples;
+        [bold]tabnsm demo[/bold] shows it all at work.""",
         examples=(
             "tabnsm fit sales.csv --target price --out price.safetensors",
             "tabnsm predict price.safetensors new.csv --out predictions.csv",
@@ -41,7 +43,6 @@ app.command("evaluate", help=predict.EVALUATE_HELP)(predict.evaluate)
 app.command("explain", help=explain.HELP)(explain.explain)
 app.command("info", help=info.INFO_HELP)(info.info)
 app.command("demo", help=info.DEMO_HELP)(info.demo)
-app.add_typer(bench.app, name="bench")
 app.command("cache", help=info.CACHE_HELP)(info.cache)
 
 
@@ -76,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C.
+        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C. A pipe that its
+        reader closed early ends the process with 1.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from tabnsm.cli.predict import BatchRows, Model, Quiet, _check_batch_rows, _load
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
+from tabnsm.files.output_path import check_not_read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PREDICTION = "prediction"
 EXPLAIN_BATCH_ROWS = 1024
+_PICTURES = ("heatmap.png", "heatmap.svg", "importance.png", "importance.svg")
+OUTPUTS = ("attributions.csv", "columns.csv", *_PICTURES)
 
 HELP = help_text(
     "Show which columns made each prediction, and draw it.",
@@ -58,6 +61,8 @@ def explain(
     for option, value in (("--top", top), ("--rows", rows)):
         if value < 1:
             raise InvalidOptionError(f"{option} must be >= 1, got {value}.")
+    for name in OUTPUTS:
+        check_not_read(out / name, {"DATA": data, "MODEL": model}, f"{name} in --out")
     carried = list(dict.fromkeys(id or []))
     file = open_table(data)
     for name in carried:

@@ -29,7 +29,8 @@ from tabnsm.cli.arguments import (
 )
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
-from tabnsm.files import check_output, open_table
+from tabnsm.files import open_table
+from tabnsm.files.output_path import check_model_output, check_not_read, is_same_file
 
 if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
@@ -70,8 +71,12 @@ def fit(
     group: Group = None,
     time: Time = None,
     epochs: Annotated[int | None, typer.Option(help="Most passes over the rows.")] = None,
+    eval_metric: Annotated[
+        str, typer.Option(help="What validation watches: rmse or mae.")
+    ] = "rmse",
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds of training.", metavar="SECONDS")
+        float | None,
+        typer.Option(help="Seconds of the fit, reading the file not included.", metavar="SECONDS"),
     ] = None,
     checkpoint_dir: Annotated[
         Path | None, typer.Option(help="Folder that keeps the run's state after every epoch.")
@@ -89,7 +94,11 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Train and save."""
-    check_output(out)
+    inputs = {"DATA": data, "--validation": validation, "--config": config}
+    check_not_read(out, inputs)
+    check_model_output(out)
+    if checkpoint_dir is not None:
+        _check_checkpoints(out, checkpoint_dir)
     file = open_table(data)
     no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
@@ -104,6 +113,7 @@ def fit(
         "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
         "validation_fraction": validation_fraction,
         "max_epochs": epochs,
+        "eval_metric": eval_metric,
         "time_limit": time_limit,
         "checkpoint_dir": checkpoint_dir,
         "text_encoder": text_encoder,
@@ -124,6 +134,15 @@ def fit(
     model.save(out)
     if not quiet:
         _report(model, out, verbose)
+
+
+def _check_checkpoints(out: Path, folder: Path) -> None:
+    """A model must not replace what --resume reads."""
+    if out.name.startswith("checkpoint") and is_same_file(out.parent, folder):
+        raise InvalidOptionError(
+            f"--out must not be named like a checkpoint in --checkpoint-dir, got {out}. "
+            "Choose another name."
+        )
 
 
 def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -153,18 +172,18 @@ def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:
     if verbose:
         console.print(columns)
     kinds = Counter(row.kind for row in columns)
-    history = model.history_
     console.print(
         f"Columns: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}, "
         f"as {model.encoder_.n_features} features."
     )
     if len(model.histories_) == 1:
-        trained = f"Best of {len(history)} epochs: {history.best_epoch}, with a"
+        trained = f"Best of {model.n_iter_} epochs: {model.history_.best_epoch}, with a"
     else:
         trained = f"{len(model.histories_)} networks, together with a"
+    metric = model.options_.training.eval_metric.upper()
     console.print(
-        f"{trained} validation RMSE of {model.validation_rmse_:.6g} "
-        f"(stopped: {history.stop_reason}).",
+        f"{trained} validation {metric} of {model.best_score_:.6g} "
+        f"(stopped: {model.histories_[-1].stop_reason}).",
         soft_wrap=True,
     )
     size = out.stat().st_size / 1e6

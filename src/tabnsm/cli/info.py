@@ -53,9 +53,12 @@ def info(
         "has_linear_part": meta.get("linear_scaler") is not None,
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
-        "validation_rmse": meta.get(
-            "validation_rmse", History.from_dict(meta["history"]).best.validation_rmse
+        "validation_rmse": (
+            rmse := meta.get(
+                "validation_rmse", History.from_dict(meta["history"]).best.validation_rmse
+            )
         ),
+        "best_score": meta.get("best_score", rmse),
         "columns": columns.to_dict(),
     }
     if as_json:
@@ -84,13 +87,15 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
         console.print("linear part: a straight fit, of which networks predict the rest")
     for state in (facts["history"], *facts["further_histories"]):
         history = History.from_dict(state)
+        metric = f"validation {history.eval_metric.upper()}"
         console.print(
-            f"history: {len(history)} epochs in {history[-1].seconds:.1f} s, best epoch "
-            f"{history.best_epoch} with validation RMSE {history.best.validation_rmse:.6g}, "
-            f"stopped: {history.stop_reason}"
+            f"history: {len(history)} epochs in {history.seconds:.1f} s, best epoch "
+            f"{history.best_epoch} with {metric} {history.metric_of(history.best):.6g}, "
+            f"stopped: {history.stop_reason}",
+            soft_wrap=True,
         )
     if facts["further_histories"]:
-        console.print(f"together: validation RMSE {facts['validation_rmse']:.6g}")
+        console.print(f"together: {metric} {facts['best_score']:.6g}")
 
 
 def demo(

@@ -12,6 +12,7 @@ import typer
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
+from tabnsm.files.output_path import check_not_read
 from tabnsm.files.table_file import BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def predict(
         typer.Option(
             "--out",
             "-o",
-            help="File to write: .csv, .tsv, .parquet or .feather; none or - prints CSV.",
+            help="File to write: .csv, .tsv, .jsonl, .parquet or .feather; none or - prints CSV.",
         ),
     ] = None,
     id: Annotated[
@@ -72,16 +73,19 @@ def predict(
     import pyarrow as pa
 
     _check_batch_rows(batch_rows)
+    path = None if out in (None, "-") else out
+    if path is not None:
+        check_not_read(path, {"DATA": data, "MODEL": model})
     carried = list(dict.fromkeys(id or []))
     file = open_table(data)
     for name in carried:
         file.check_column(name, "--id")
         if name == COLUMN:
             raise InvalidOptionError(f"--id must not be {COLUMN!r}, the output's own column.")
-    writer = TableWriter(None if out in (None, "-") else out)
+    writer = TableWriter(path)
     estimator = _load(model)
     # Carried cells are read once more, because they go out as they came in.
-    kept = file.batches(batch_rows, carried, as_written=True) if carried else None
+    kept = file.batches(batch_rows, carried, as_written=True, allow_empty=True) if carried else None
     with writer, _progress(quiet) as progress:
         for prediction in _predictions(estimator, file, carried, batch_rows, progress):
             rows = pa.table({COLUMN: prediction})
@@ -141,7 +145,7 @@ def _predictions(
         # With none of them in the file, all go to the encoder, which says what is missing.
         columns = [name for name in known if name in file.names] or file.names
     task = progress.add_task("rows", total=file.n_rows)
-    for table in file.batches(batch_rows, columns):
+    for table in file.batches(batch_rows, columns, allow_empty=True):
         yield estimator.predict(table)
         progress.advance(task, table.num_rows)
 

@@ -29,6 +29,7 @@ from tabnsm.cli.arguments import (
 from tabnsm.cli.teaching import help_text
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import check_output, open_table
+from tabnsm.files.output_path import MODEL_ENDING, check_not_read, has_table_ending
 
 if TYPE_CHECKING:
     from tabnsm.tuning import TuningResult
@@ -60,7 +61,7 @@ def tune(
         float | None, typer.Option(help="Seconds of this run.", metavar="SECONDS")
     ] = None,
     trial_time_limit: Annotated[
-        float | None, typer.Option(help="Seconds of one trial.", metavar="SECONDS")
+        float | None, typer.Option(help="Seconds of one trial; not saved.", metavar="SECONDS")
     ] = None,
     storage: Annotated[
         Path | None,
@@ -77,8 +78,11 @@ def tune(
     group: Group = None,
     time: Time = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Most passes over the rows of a trial.")
+        int | None, typer.Option(help="Most passes over the rows in a trial; not saved.")
     ] = None,
+    eval_metric: Annotated[
+        str, typer.Option(help="What validation watches and trials are scored by: rmse or mae.")
+    ] = "rmse",
     seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
     text_encoder: TextEncoder = "minilm",
     text_columns: TextColumns = None,
@@ -87,20 +91,19 @@ def tune(
     quiet: Quiet = False,
 ) -> None:
     """Search and save."""
-    check_output(out)
+    journal = out.with_suffix(".journal") if storage is None else storage
+    _check_files(out, journal, {"DATA": data, "--validation": validation})
     if trials < 1:
         raise InvalidOptionError(f"--trials must be >= 1, got {trials}.")
     if verbose and quiet:
         raise InvalidOptionError("--verbose and --quiet cannot both be given.")
-    journal = out.with_suffix(".journal") if storage is None else storage
-    if journal == out:
-        raise InvalidOptionError(f"--out and --storage must be two files, got {out} for both.")
     file = open_table(data)
     no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
     options = {
         "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
         "max_epochs": epochs,
+        "eval_metric": None if eval_metric == "rmse" else eval_metric,
         "time_limit": trial_time_limit,
         "text_encoder": None if text_encoder == "minilm" else text_encoder,
         "text_columns": text_columns,
@@ -126,10 +129,23 @@ def tune(
     )
     write_config(out, result.best_options)
     if not quiet:
-        _report(result, out)
+        _report(result, out, eval_metric.upper())
 
 
-def _report(result: TuningResult, out: Path) -> None:
+def _check_files(out: Path, journal: Path, inputs: dict[str, Path | None]) -> None:
+    """Refuse to write over what is read, and over files of another kind."""
+    check_output(out)
+    check_not_read(journal, inputs, "--storage")
+    lock = Path(f"{journal}.lock")
+    check_not_read(out, inputs | {"--storage": journal, "the lock of --storage": lock})
+    if has_table_ending(out) or out.suffix.lower() == MODEL_ENDING:
+        raise InvalidOptionError(
+            f"--out must be a JSON file of options, got {out}, which is the name of a table or a "
+            "model. Choose a name that ends in .json."
+        )
+
+
+def _report(result: TuningResult, out: Path, metric: str) -> None:
     from collections import Counter
 
     from rich.console import Console
@@ -138,8 +154,8 @@ def _report(result: TuningResult, out: Path) -> None:
     states = Counter(trial.state for trial in result.trials)
     shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
     console.print(
-        f"Best validation RMSE {result.best_score:.6g} of {len(result.trials)} trials ({shown}); "
-        f"{_STOPPED[result.stopped]}.",
+        f"Best validation {metric} {result.best_score:.6g} of {len(result.trials)} trials "
+        f"({shown}); {_STOPPED[result.stopped]}.",
         soft_wrap=True,
     )
     for name, value in result.best_options.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 from tabnsm.errors import InvalidDataError, warn
 from tabnsm.files.encoding import BLOCK_BYTES, find_encoding, is_gzipped, open_bytes, open_text
-from tabnsm.files.table_file import TableFile, only_header
+from tabnsm.files.table_file import TableFile
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -24,7 +24,13 @@ MISSING = [
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 ]
 # fmt: on
-_DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
+_SIGN = r"[+\-\x{2212}]?"
+_SPACE = r"[ \x{A0}\x{2009}\x{202F}]"
+# With a decimal comma, thousands may be set apart by points, apostrophes or spaces.
+_GROUPED = rf"\d{{1,3}}(?:(?:\.\d{{3}})+|(?:['\x{{2019}}]\d{{3}})+|(?:{_SPACE}\d{{3}})+)"
+_DECIMAL_COMMA = rf"^{_SIGN}(?:\d*|{_GROUPED}),\d+(?:[eE][+-]?\d+)?$"
+_GROUPED_BY_POINTS = rf"^{_SIGN}\d{{1,3}}(?:\.\d{{3}})+,\d+$"
+_GROUPED_OR_POINT = rf"^{_SIGN}\d{{1,3}}\.\d{{3}}$"
 
 # Lines that an error message names.
 _MAX_LINES = 3
@@ -34,8 +40,10 @@ _UNREADABLE = (csv.Error, UnicodeError, EOFError, zlib.error, gzip.BadGzipFile)
 class DelimitedFile(TableFile):
     """A CSV or TSV file, gzipped or not; all columns are strings.
 
-    The delimiter is found from the header. With ';' as delimiter, a cell such as "1,5" is the
-    number 1.5; the rule looks at one cell at a time, so that a row means the same in any file.
+    The delimiter is found from the header. With ';' as delimiter, a cell such as "1,5",
+    "-1,6e-05" or "1.234,5" is a number with a decimal comma; the rule looks at one cell at a time,
+    so that a row means the same in any file. Other ways to write numbers, such as "45 %", stay
+    strings, which the table encoder reads column by column.
 
     Parameters
     ----------
@@ -46,10 +54,11 @@ class DelimitedFile(TableFile):
     def __init__(self, path: Path) -> None:
         try:
             self._encoding = find_encoding(path)
-            names, self._delimiter, self._skip_rows = _find_header(path, self._encoding)
+            header = _find_header(path, self._encoding)
+            names, self._delimiter, self._skip_rows, self._has_rows = header
         except _UNREADABLE as error:
             raise InvalidDataError(f"{path} cannot be read as a table ({error}).") from error
-        super().__init__(path, _name_blanks(path, names))
+        super().__init__(path, name_blanks(path, names))
 
     @property
     def n_rows(self) -> int | None:
@@ -62,6 +71,8 @@ class DelimitedFile(TableFile):
         import pyarrow as pa
         import pyarrow.csv
 
+        if not self._has_rows:
+            return
         # The last column is always read: it is where an unclosed quote hides.
         last_name, last_cell = self.names[-1], ""
         wanted = list(dict.fromkeys([*columns, last_name]))
@@ -102,9 +113,42 @@ class DelimitedFile(TableFile):
     def _clean(self, batch: Any, columns: list[str]) -> Any:
         import pyarrow as pa
 
-        comma = self._delimiter == ";"
-        cleaned = [_clean_cells(batch.column(name), decimal_comma=comma) for name in columns]
+        cleaned = [without_missing(batch.column(name)) for name in columns]
+        if self._delimiter == ";":
+            cleaned = [
+                self._with_point(name, cells) for name, cells in zip(columns, cleaned, strict=True)
+            ]
         return pa.RecordBatch.from_arrays(cleaned, names=columns)
+
+    def _with_point(self, name: str, cells: Any) -> Any:
+        """Decimal commas as points, cell by cell."""
+        import pyarrow.compute as pc
+
+        trimmed = pc.utf8_trim_whitespace(cells)
+        is_number = pc.match_substring_regex(trimmed, pattern=_DECIMAL_COMMA)
+        if not pc.any(is_number).as_py():
+            return cells
+        self._warn_of_two_styles(name, trimmed)
+        plain = pc.replace_substring_regex(trimmed, pattern=r"[^\d,eE+\-\x{2212}]", replacement="")
+        for old, new in ((",", "."), ("\N{MINUS SIGN}", "-")):
+            plain = pc.replace_substring(plain, pattern=old, replacement=new)
+        return pc.if_else(is_number, plain, cells)
+
+    def _warn_of_two_styles(self, name: str, trimmed: Any) -> None:
+        """Where "1.234,5" is 1234.5, "1.234" may be 1234; a cell alone does not say."""
+        import pyarrow.compute as pc
+
+        found = []
+        for pattern in (_GROUPED_BY_POINTS, _GROUPED_OR_POINT):
+            matches = trimmed.filter(pc.match_substring_regex(trimmed, pattern=pattern))
+            if not len(matches):
+                return
+            found.append(matches[0].as_py())
+        warn(
+            f"Column {name!r} of {self.path} has numbers such as {found[0]!r}, with points between "
+            f"thousands, beside such as {found[1]!r}, whose point was read as a decimal one. If it "
+            "sets thousands apart, write these numbers without it."
+        )
 
     def _explain(self, error: Exception) -> InvalidDataError:
         lines = self._ragged_lines()
@@ -172,8 +216,8 @@ def _records(
         csv.field_size_limit(limit)
 
 
-def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int]:
-    """Names, delimiter, and how many rows to skip before the first row of values."""
+def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int, bool]:
+    """Names, delimiter, rows to skip before the first row of values, and whether there is one."""
     found: list[tuple[bool, int, list[str], str, int]] = []
     for delimiter in DELIMITERS:
         with _records(path, encoding, delimiter) as records:
@@ -184,14 +228,12 @@ def _find_header(path: Path, encoding: str) -> tuple[list[str], str, int]:
                 _, following = next(records, (0, []))
             except csv.Error as error:
                 raise _overlong(path) from error
-        if not following:
-            raise only_header(path)
         # Text in a header may have commas; the true delimiter also splits the next row.
         splits_both = len(names) > 1 and len(following) == len(names)
         # Before the header there are but blank lines, so its line is its row.
         found.append((splits_both, len(names), names, delimiter, line))
     _, _, names, delimiter, skip_rows = max(found, key=lambda candidate: candidate[:2])
-    return names, delimiter, skip_rows
+    return names, delimiter, skip_rows, bool(following)
 
 
 def _overlong(path: Path) -> InvalidDataError:
@@ -201,8 +243,16 @@ def _overlong(path: Path) -> InvalidDataError:
     )
 
 
-def _name_blanks(path: Path, names: list[str]) -> list[str]:
-    """Give names to blank columns, that no other column has."""
+def name_blanks(path: Path, names: list[str]) -> list[str]:
+    """Give names to blank columns, that no other column has.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for the warning.
+    names : list of str
+        As in its header.
+    """
     named = []
     for position, name in enumerate(names, start=1):
         made = name if name.strip() else f"column_{position}"
@@ -215,15 +265,15 @@ def _name_blanks(path: Path, names: list[str]) -> list[str]:
     return named
 
 
-def _clean_cells(cells: Any, *, decimal_comma: bool) -> Any:
+def without_missing(cells: Any) -> Any:
+    """Strings with nulls for those that stand for a missing value.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array of strings
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    trimmed = pc.utf8_trim_whitespace(cells)
-    missing = pc.is_in(trimmed, value_set=pa.array(MISSING))
-    cleaned = pc.if_else(missing, pa.scalar(None, pa.string()), cells)
-    if decimal_comma:
-        is_number = pc.match_substring_regex(trimmed, pattern=_DECIMAL_COMMA)
-        with_point = pc.replace_substring(trimmed, pattern=",", replacement=".")
-        cleaned = pc.if_else(is_number, with_point, cleaned)
-    return cleaned
+    missing = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=pa.array(MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), cells)

@@ -9,6 +9,8 @@ from typing import Any
 from tabnsm.errors import InvalidDataError
 from tabnsm.files.columnar import ArrowFile, ParquetFile
 from tabnsm.files.delimited import DelimitedFile
+from tabnsm.files.excel import ExcelFile
+from tabnsm.files.json_lines import JsonLinesFile
 from tabnsm.files.table_file import TableFile
 
 _KINDS: dict[str, Callable[[Path], TableFile]] = {
@@ -19,6 +21,23 @@ _KINDS: dict[str, Callable[[Path], TableFile]] = {
     ".parquet": ParquetFile,
     ".feather": ArrowFile,
     ".arrow": ArrowFile,
+    ".jsonl": JsonLinesFile,
+    ".ndjson": JsonLinesFile,
+    ".jsonl.gz": JsonLinesFile,
+    ".ndjson.gz": JsonLinesFile,
+    ".xlsx": ExcelFile,
+}
+# What to do about endings that people have tables in, but that are not read.
+_OTHER_KINDS = {
+    ".json": "Write one object per line to a .jsonl file; with pandas, "
+    "df.to_json('table.jsonl', orient='records', lines=True).",
+    ".bz2": "Of compressed files only .gz is read: decompress it with bunzip2.",
+    ".xz": "Of compressed files only .gz is read: decompress it with unxz.",
+    ".zst": "Of compressed files only .gz is read: decompress it with unzstd.",
+    ".zip": "Of compressed files only .gz is read: unpack it with unzip and name the file in it.",
+    ".xls": "Save it as .xlsx or .csv.",
+    ".xlsm": "Save it as .xlsx or .csv.",
+    ".ods": "Save it as .xlsx or .csv.",
 }
 
 
@@ -28,7 +47,8 @@ def open_table(path: str | Path) -> TableFile:
     Parameters
     ----------
     path : str or Path
-        A .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather or .arrow file.
+        A .csv, .tsv, .jsonl or .ndjson file, also with .gz, or a .parquet, .feather, .arrow or
+        .xlsx file.
 
     Returns
     -------
@@ -39,6 +59,8 @@ def open_table(path: str | Path) -> TableFile:
     ------
     InvalidDataError
         If the file is missing, empty, of an unknown kind, or not what its extension says.
+    MissingExtraError
+        If it is an .xlsx file and the extra "excel" is not installed.
     """
     path = Path(path)
     if path.is_dir():
@@ -49,7 +71,7 @@ def open_table(path: str | Path) -> TableFile:
     if kind is None:
         raise InvalidDataError(
             f"A table file must end in {', '.join(_KINDS)}, got {path}. "
-            "Rename it or convert it to one of these."
+            + _OTHER_KINDS.get(path.suffix.lower(), "Rename it or convert it to one of these.")
         )
     try:
         if path.stat().st_size == 0:
@@ -63,7 +85,8 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None) -> Any
     r"""Read a table file.
 
     CSV and TSV columns are all read as strings, and the cells that ``pandas.read_csv`` takes
-    for missing as nulls: the table encoder finds numbers, dates and categories itself.
+    for missing as nulls: the table encoder finds numbers, dates and categories itself. Columns of
+    the other kinds of files keep their types.
 
     Parameters
     ----------

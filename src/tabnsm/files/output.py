@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 import csv
-import os
-import secrets
+import json
+import math
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from tabnsm.atomic import replacement
 from tabnsm.errors import InvalidDataError
+from tabnsm.files.output_path import check_output
 
-_ENDINGS = (".csv", ".tsv", ".parquet", ".feather", ".arrow")
-
-
-def check_output(path: str | Path) -> Path:
-    """Check, before long work, that a file can be written.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to be; it may exist and is then replaced.
-
-    Returns
-    -------
-    Path
-        The same path.
-
-    Raises
-    ------
-    InvalidDataError
-        If its folder does not exist or cannot be written to, or the path is a folder.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise InvalidDataError(f"The output must be a file, but {path} is a folder. Name a file.")
-    if not path.parent.is_dir():
-        raise InvalidDataError(
-            f"The output's folder must exist, but there is no folder {path.parent}. Make it first."
-        )
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InvalidDataError(
-            f"The output's folder must be writable, but {path.parent} is not. "
-            "Choose another folder."
-        )
-    return path
+_DELIMITED = {".csv": ",", ".tsv": "\t"}
+_JSON_LINES = (".jsonl", ".ndjson")
+_ENDINGS = (*_DELIMITED, *_JSON_LINES, ".parquet", ".feather", ".arrow")
 
 
 class TableWriter:
-    """Write tables one below the other to a CSV, TSV, Parquet or Feather file.
+    """Write tables one below the other to a CSV, TSV, JSON lines, Parquet or Feather file.
 
     A neighbour with a temporary name takes the rows and is renamed when all are there; an error
     or Ctrl-C before that leaves an existing file as it was.
@@ -76,14 +49,19 @@ class TableWriter:
             raise InvalidDataError(
                 f"The output must end in {', '.join(_ENDINGS)}, got {path}. Rename it."
             )
+        if self._path is None and sys.stdout is None:
+            raise InvalidDataError(
+                "The standard output must be open to print rows, but it is closed. Name a file."
+            )
+        self._replacement = ExitStack()
         self._temporary: Path | None = None
         self._writer: Any = None
         self._stream: TextIO | None = None
+        self._write_rows: Callable[[Any], None] | None = None
 
     def __enter__(self) -> TableWriter:
         if self._path is not None:
-            token = secrets.token_hex(4)
-            self._temporary = self._path.with_name(f".{self._path.name}.{token}.tmp")
+            self._temporary = self._replacement.enter_context(replacement(self._path))
         return self
 
     def write(self, table: Any) -> None:
@@ -96,23 +74,23 @@ class TableWriter:
         """
         if self._kind in (".feather", ".arrow"):
             table = _decoded(table)
-        if self._writer is None:
-            self._open(table.schema)
-        if self._kind in (".csv", ".tsv"):
-            columns = [column.to_pylist() for column in table.columns]
-            self._writer.writerows(zip(*columns, strict=True))
-        else:
-            self._writer.write_table(table)
+        if self._write_rows is None:
+            self._write_rows = self._open(table.schema)
+        self._write_rows(table)
 
-    def _open(self, schema: Any) -> None:
-        if self._kind in (".csv", ".tsv"):
-            self._stream = sys.stdout
-            if self._temporary is not None:
-                self._stream = open(self._temporary, "x", encoding="utf-8", newline="")  # noqa: SIM115
-            delimiter = "\t" if self._kind == ".tsv" else ","
-            self._writer = csv.writer(self._stream, delimiter=delimiter, lineterminator="\n")
-            self._writer.writerow(schema.names)
-        elif self._kind == ".parquet":
+    def _open(self, schema: Any) -> Callable[[Any], None]:
+        if self._kind in _DELIMITED:
+            lines = csv.writer(
+                self._open_text(), delimiter=_DELIMITED[self._kind], lineterminator="\n"
+            )
+            lines.writerow(schema.names)
+            return lambda table: lines.writerows(
+                zip(*(column.to_pylist() for column in table.columns), strict=True)
+            )
+        if self._kind in _JSON_LINES:
+            stream = self._open_text()
+            return lambda table: stream.writelines(map(_json_line, table.to_pylist()))
+        if self._kind == ".parquet":
             import pyarrow.parquet as pq
 
             self._writer = pq.ParquetWriter(self._temporary, schema)
@@ -120,6 +98,14 @@ class TableWriter:
             import pyarrow as pa
 
             self._writer = pa.ipc.new_file(str(self._temporary), schema)
+        write_table: Callable[[Any], None] = self._writer.write_table
+        return write_table
+
+    def _open_text(self) -> TextIO:
+        self._stream = sys.stdout
+        if self._temporary is not None:
+            self._stream = open(self._temporary, "w", encoding="utf-8", newline="")  # noqa: SIM115
+        return self._stream
 
     def __exit__(
         self,
@@ -128,17 +114,29 @@ class TableWriter:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self._stream is not None:
-                self._stream.flush()
-                if self._temporary is not None:
-                    self._stream.close()
-            elif self._writer is not None:
-                self._writer.close()
-            if error is None and self._temporary is not None and self._path is not None:
-                os.replace(self._temporary, self._path)
-        finally:
+            self._close()
+        except BaseException:
+            self._replacement.__exit__(*sys.exc_info())
+            raise
+        self._replacement.__exit__(kind, error, trace)
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        elif self._stream is not None:
+            self._stream.flush()
             if self._temporary is not None:
-                self._temporary.unlink(missing_ok=True)
+                self._stream.close()
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    """A row as JSON, which has no NaN and no dates."""
+    plain = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+    return json.dumps(plain, ensure_ascii=False, default=_as_text) + "\n"
+
+
+def _as_text(value: Any) -> str:
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 def _decoded(table: Any) -> Any:

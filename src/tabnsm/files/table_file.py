@@ -69,6 +69,7 @@ class TableFile(ABC):
         columns: Sequence[str] | None = None,
         *,
         as_written: bool = False,
+        allow_empty: bool = False,
     ) -> Iterator[Any]:
         """Read the table piece by piece; memory depends on `batch_rows` alone.
 
@@ -80,6 +81,8 @@ class TableFile(ABC):
             Columns to read; None for all.
         as_written : bool
             Leave the cells of text files as they are, "NA" and "1,5" too.
+        allow_empty : bool
+            Yield one table without rows, in place of an error, if the file has only a header.
 
         Yields
         ------
@@ -91,7 +94,12 @@ class TableFile(ABC):
         pieces = _regroup(self._record_batches(chosen, batch_rows, as_written), batch_rows)
         first = next(pieces, None)
         if first is None:
-            raise only_header(self.path)
+            if not allow_empty:
+                raise InvalidDataError(
+                    f"A table must have rows, but {self.path} has only a header."
+                )
+            yield _without_rows(chosen)
+            return
         _reject_nested(self.path, first.schema)
         yield first
         yield from pieces
@@ -117,15 +125,10 @@ class TableFile(ABC):
         raise InvalidDataError(f"{asked} is no column {name!r}{where}. {remedy}")
 
 
-def only_header(path: Path) -> InvalidDataError:
-    """Error for a table without rows.
+def _without_rows(names: list[str]) -> Any:
+    import pyarrow as pa
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
-    return InvalidDataError(f"A table must have rows, but {path} has only a header.")
+    return pa.table({name: pa.array([], type=pa.string()) for name in names})
 
 
 def _regroup(batches: Iterator[Any], batch_rows: int) -> Iterator[Any]:

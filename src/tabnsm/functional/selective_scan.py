@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def selective_scan(x: Tensor, step: Tensor, rate: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """Run ``h_t = exp(step_t rate) h_{t-1} + step_t b_t x_t`` and read ``y_t = c_t . h_t``.
+    """Run ``h_t = exp(step_t rate) h_{t-1} + step_t b_t x_t`` and read ``y_t = c_t @ h_t``.
 
     Parameters
     ----------

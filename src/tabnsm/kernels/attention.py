@@ -19,6 +19,7 @@ from tabnsm.functional.blocks import (
     n_blocks,
 )
 from tabnsm.kernels.library import library, thread_pool
+from tabnsm.threads import thread_count
 
 SMALL_WORK = 2**16
 """Logits below which starting threads costs more than they save."""
@@ -180,7 +181,7 @@ def _run(
     group_size, window_size, block_size, n_selected, overlap, share = options
     keys = n_blocks(n_compressed, group_size) + 2 * window_size + n_selected * block_size
     small = n_rows * n_heads * n_features * keys < SMALL_WORK
-    n_threads = 1 if small else min(torch.get_num_threads(), n_rows * n_heads)
+    n_threads = 1 if small else min(thread_count(), n_rows * n_heads)
     n_slots = overlap.shape[1]
     problem = Problem(*q.shape, n_compressed, *options[:4], n_slots, n_threads)
     for name, x in tensors.items():

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.kernels.attention import SMALL_WORK, BlockOptions, Problem, block_options
 from tabnsm.kernels.library import library, thread_pool
+from tabnsm.threads import thread_count
 
 # In the order of the enumeration in interaction.c.
 PARAMETERS = (
@@ -143,7 +144,7 @@ def _run(
         *(n_rows, shape.n_heads, n_features, d_token // shape.n_heads),
         *(n_blocks(n_features, shape.compress_stride), *options[:4]),
         n_slots=options.overlap.shape[1],
-        n_threads=1 if small else min(torch.get_num_threads(), n_rows),
+        n_threads=1 if small else min(thread_count(), n_rows),
         overlap=options.overlap.data_ptr(),
         share=options.share.data_ptr(),
         parallel=thread_pool(),

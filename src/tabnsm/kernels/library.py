@@ -10,6 +10,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from tabnsm.errors import InvalidOptionError, TabNSMWarning
+from tabnsm.threads import uses_own_threads
 
 VARIANTS = ("baseline", "avx2", "avx512")
 """Compiled variants, in the order of the levels that the library reports for the processor."""
@@ -60,10 +61,13 @@ def library(d_head: int) -> ctypes.CDLL | None:
 def thread_pool() -> int | None:
     """Address of the function that runs work on torch's own threads; None if there is none.
 
-    Threads of one's own would compete with torch's, which keep spinning for some milliseconds
-    after each operation. A forked child has to do without: the pool does not survive a fork.
+    Beside several torch threads, threads of one's own would compete with these, which keep
+    spinning for some milliseconds after each operation. Inside `one_torch_thread` there are none,
+    and in a forked child the pool does not exist: there the kernels start their own threads.
     """
-    return _gomp_parallel() if os.getpid() == _IMPORTED_BY else None
+    if uses_own_threads() or os.getpid() != _IMPORTED_BY:
+        return None
+    return _gomp_parallel()
 
 
 _IMPORTED_BY = os.getpid()

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from tabnsm.kernels.attention import SMALL_WORK
 from tabnsm.kernels.library import library, thread_pool
+from tabnsm.threads import thread_count
 
 
 def bend_tokens(
@@ -71,7 +72,7 @@ def _run(tokens: Tensor, *, backward: bool, n_pieces: int, **tensors: Tensor) ->
     small = n_rows * n_bent * d_token < SMALL_WORK
     problem = _Problem(
         *(n_rows, n_features, n_bent, n_pieces, d_token),
-        1 if small else torch.get_num_threads(),
+        1 if small else thread_count(),
         parallel=thread_pool(),
         **{name: tensor.data_ptr() for name, tensor in tensors.items()},
         **{"d_tokens" if backward else "tokens": tokens.data_ptr()},

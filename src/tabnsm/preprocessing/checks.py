@@ -106,9 +106,10 @@ def _is_named_like_id(name: str) -> bool:
 
 def _is_sequence(values: Floats) -> bool:
     """Numbers that rise or fall with the row, or that fill their range with few gaps."""
-    steps = np.diff(values)
-    monotone = max(np.mean(steps > 0), np.mean(steps < 0)) >= _MOSTLY
-    dense = values.max() - values.min() < 1.1 * len(values)
+    with np.errstate(over="ignore"):  # an infinite step is one step up or down all the same
+        steps = np.diff(values)
+        monotone = max(np.mean(steps > 0), np.mean(steps < 0)) >= _MOSTLY
+        dense = values.max() - values.min() < 1.1 * len(values)
     return bool(monotone or dense)
 
 
@@ -147,6 +148,7 @@ def _predicts(table: Table, spec: ColumnSpec, y: Floats, held_out: NDArray[np.bo
     if max(_correlation(values, y), _rank_correlation(values, y)) >= _NEAR_PERFECT:
         return True
     n_bins = min(_MAX_BINS, len(y) // (2 * _ROWS_PER_BIN))
+    values = np.ldexp(values, -2)  # only their order counts, and differences stay finite
     edges = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]))
     bins = np.searchsorted(edges, values, side="right")
     return _group_score(bins, y, held_out) >= _NEAR_PERFECT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,27 @@ from tabnsm.preprocessing.numeric import Standardizer, is_missing
 from tabnsm.preprocessing.reading import ReadingNotes, read_dates, read_numbers
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
+from tabnsm.preprocessing.unseen import UnseenValues, find_unseen
 
 STANDARDIZED_KINDS = ("numeric", "date", "category")
 # Numbers go through float64 a few columns at a time, so that no second table is ever built.
 _BLOCK_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Oddities:
+    """What new rows hold that the fit rows did not.
+
+    Parameters
+    ----------
+    far : dict of str to int
+        How many values lie far outside the fit range, by column.
+    unseen : list of UnseenValues
+        Category columns of which most values are not known.
+    """
+
+    far: dict[str, int] = field(default_factory=dict)
+    unseen: list[UnseenValues] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -49,7 +66,7 @@ class DenseBlock:
 
     def encode(
         self, table: Table, positions: Sequence[int], notes: ReadingNotes | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, int]]:
+    ) -> tuple[NDArray[np.float32], Oddities]:
         """Encode all columns but text.
 
         Parameters
@@ -64,7 +81,7 @@ class DenseBlock:
         Returns
         -------
         tuple
-            The features, and how many values lie far outside the fit range, by column.
+            The features, and what the rows hold that the fit rows did not.
 
         Shape
         -----
@@ -74,8 +91,7 @@ class DenseBlock:
         notes = ReadingNotes() if notes is None else notes
         far = self._write_numbers(table, positions, dense, notes)
         far.update(self._write_dates(table, positions, dense, notes))
-        self._write_categories(table, positions, dense)
-        return dense, far
+        return dense, Oddities(far, self._write_categories(table, positions, dense))
 
     def to_state(self) -> dict[str, Tensor]:
         """All statistics as tensors.
@@ -151,17 +167,24 @@ class DenseBlock:
 
     def _write_categories(
         self, table: Table, positions: Sequence[int], dense: NDArray[np.float32]
-    ) -> None:
+    ) -> list[UnseenValues]:
+        found = []
         for k, spec in enumerate(self.layout.categories):
-            factor = table.column(table.names[positions[spec.position]]).to_factor()
+            column = table.column(table.names[positions[spec.position]])
+            factor = column.to_factor()
             target = self.layout.value_at[spec.position]
             if self.embed_categories:
                 codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
                 dense[:, target] = codes
+                is_unknown = codes == 0
             else:
                 codes_as_numbers = standard_codes(factor, spec)[:, None]
                 out = dense[:, target : target + 1]
                 self.category.select([k]).apply(codes_as_numbers, out, clip=False)
+                is_unknown = np.isnan(codes_as_numbers[:, 0])
+            if (is_unknown & (factor.codes >= 0)).any():
+                found.append(find_unseen(column, factor, spec))
+        return [values for values in found if values is not None]
 
 
 def number_blocks(
@@ -190,7 +213,7 @@ def number_blocks(
     """
     is_number = table.is_number
     plain = [spec for spec in specs if is_number[positions[spec.position]]]
-    width = max(1, _BLOCK_CELLS // table.n_rows)
+    width = max(1, _BLOCK_CELLS // max(1, table.n_rows))
     for start in range(0, len(plain), width):
         block = plain[start : start + width]
         matrix = table.numbers([positions[spec.position] for spec in block])

@@ -72,6 +72,14 @@ class ColumnSpec:
         """Number of category codes, code 0 for unseen values included."""
         return n_codes(self.vocabulary, missing_code=self.missing_code)
 
+    @property
+    def varies(self) -> bool:
+        """Whether its features differ between the fit rows; a missing value may be a difference."""
+        if self.kind == "drop":
+            return False
+        tells_missing = self.has_indicator or self.missing_code or self.kind == "text"
+        return self.distinct > 1 or (self.distinct == 1 and self.missing > 0 and tells_missing)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form.
 

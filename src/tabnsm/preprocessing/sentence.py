@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tabnsm.errors import InvalidOptionError, MissingExtraError
 from tabnsm.preprocessing.bert import MIN_ROWS, BertForward
 from tabnsm.preprocessing.quiet import quiet_libraries
-from tabnsm.preprocessing.threads import map_in_threads
+from tabnsm.threads import map_in_threads, thread_count
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # Enough rows for the matrix products, and few enough that they stay in the cache.
@@ -170,7 +170,7 @@ class SentenceEncoder:
             embeddings[batch] = forward(ids.repeat(copies, 1))[: len(batch)].numpy()
 
         # Few texts are shared out evenly, too.
-        share = -(-int(lengths.sum()) // torch.get_num_threads())
+        share = -(-int(lengths.sum()) // thread_count())
         map_in_threads(embed, _batches(lengths, min(share, _TOKENS_PER_BATCH)))
         return embeddings
 

@@ -55,7 +55,7 @@ class ArraySource:
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Several number columns as one float matrix."""
-        block = self._matrix[:, _as_slice(positions)]
+        block = self._matrix[:, as_slice(positions)]
         return block if block.dtype.kind == "f" else block.astype(np.float64)
 
     def arrow(self, position: int, name: str) -> Any:
@@ -210,8 +210,23 @@ class ArrowSource:
         return ArrowSource(self._table.take(rows))
 
 
-def _as_slice(positions: Sequence[int]) -> slice | list[int]:
-    """Neighbouring columns as a slice, which numpy reads without a copy."""
+def as_slice(positions: Sequence[int]) -> slice | list[int]:
+    """Neighbouring columns as a slice, which numpy reads without a copy.
+
+    Parameters
+    ----------
+    positions : sequence of int
+        Columns, at least one.
+
+    Returns
+    -------
+    slice or list of int
+
+    Examples
+    --------
+    >>> as_slice([2, 3, 4]), as_slice([4, 2])
+    (slice(2, 5, None), [4, 2])
+    """
     first, last = positions[0], positions[-1]
     if list(positions) == list(range(first, last + 1)):
         return slice(first, last + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.table_input import Table
 from tabnsm.preprocessing.text import TextBlock
+from tabnsm.preprocessing.text_embedding import SecondsLeft, TextTooSlowError
 from tabnsm.preprocessing.text_encoder import TextEncoder
+from tabnsm.preprocessing.unseen import describe_unseen
 
 
 class TableEncoder:
@@ -67,7 +70,9 @@ class TableEncoder:
     def __init__(self, config: EncoderConfig | None = None) -> None:
         self.config = config or EncoderConfig()
 
-    def fit_transform(self, table: Table, fit_rows: Any = None) -> EncodedTable:
+    def fit_transform(
+        self, table: Table, fit_rows: Any = None, seconds_left: SecondsLeft | None = None
+    ) -> EncodedTable:
         """Fit on some rows and encode all of them.
 
         Parameters
@@ -76,6 +81,9 @@ class TableEncoder:
             The input columns.
         fit_rows : array-like of int or bool, optional
             Rows that statistics, vocabularies and kinds are taken from; all by default.
+        seconds_left : callable, optional
+            Seconds left of a time limit. Text columns that would take more than half of them are
+            left out with a warning.
 
         Returns
         -------
@@ -87,7 +95,8 @@ class TableEncoder:
         InvalidDataError
             If every column is empty.
         InvalidOptionError
-            If `column_kinds` names an unknown column or asks for the impossible.
+            If `column_kinds` names an unknown column or asks for the impossible, or if the time
+            limit is too short for the text and there are no other columns.
         """
         rows = _row_numbers(fit_rows, table.n_rows)
         fitted = self._fit_columns(table, rows)
@@ -96,9 +105,13 @@ class TableEncoder:
         text = None
         texts: tuple[TextFeatures, ...] = ()
         if any(spec.kind == "text" for spec in self.specs):
-            text = TextBlock.create(self.config)
-            factors = self._text_columns(table, range(table.n_columns))
-            texts = text.fit_transform(factors, rows)
+            try:
+                text = TextBlock.create(self.config, seconds_left)
+                factors = self._text_columns(table, range(table.n_columns))
+                texts = text.fit_transform(factors, rows, seconds_left)
+            except TextTooSlowError as error:
+                text = None
+                self._leave_out_text(error)
         statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
         self._settle(statistics, table.has_names, text)
         dense, _ = self._dense.encode(table, range(table.n_columns))
@@ -108,7 +121,8 @@ class TableEncoder:
     def transform(self, table: Table) -> EncodedTable:
         """Encode new rows; columns are found by name when the encoder was fitted with names.
 
-        Warns, once, of values far outside the range of the fit rows when these are clipped.
+        Warns, once, of values far outside the range of the fit rows when these are clipped, of
+        category columns with mostly unseen values, and of names that only one of the tables has.
 
         Parameters
         ----------
@@ -127,10 +141,12 @@ class TableEncoder:
         """
         positions = self._positions_in(table)
         notes = ReadingNotes()
-        dense, far = self._dense.encode(table, positions, notes)
+        dense, odd = self._dense.encode(table, positions, notes)
         notes.warn(fitting=False)
-        if far:
-            _warn_far(far)
+        if odd.far:
+            _warn_far(odd.far)
+        if odd.unseen:
+            warn(describe_unseen(odd.unseen))
         if self._text is None:
             return EncodedTable(torch.from_numpy(dense))
         texts = self._text.transform(self._text_columns(table, positions))
@@ -235,7 +251,35 @@ class TableEncoder:
                 f"A table must have a column with values, got {table.n_columns} column(s), all "
                 f"{' or '.join(notes)}. Check how the file was read."
             )
+        if not any(column.spec.varies for column in fitted):
+            warn(
+                f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
+                "model can only predict a constant. Check which columns and rows were passed."
+            )
         return fitted
+
+    def _leave_out_text(self, error: TextTooSlowError) -> None:
+        """Drop the text columns, for which there is no time; an error if they are all there is."""
+        names = ", ".join(repr(spec.name) for spec in self.specs if spec.kind == "text")
+        found = (
+            f"{error.work} would take about {error.seconds:.0f} s, which is over half of the "
+            f"{error.seconds_left:.1f} s left of time_limit"
+        )
+        longer = 2 * error.seconds - error.seconds_left
+        remedy = f"Raise time_limit by about {longer:.0f} s"
+        if self.config.text_cache:
+            remedy += "; texts embedded so far are in the cache, so that less is left to do"
+        if all(spec.kind in ("drop", "text") for spec in self.specs):
+            raise InvalidOptionError(
+                "time_limit must be long enough for the text of a table without other columns. "
+                f"{found}. {remedy}."
+            ) from error
+        warn(f"{found}. The text columns {names} are left out of this fit. {remedy}.")
+        note = "left out: embedding its text takes longer than half of time_limit"
+        self.specs = [
+            replace(spec, kind="drop", note=note) if spec.kind == "text" else spec
+            for spec in self.specs
+        ]
 
     def _settle(
         self, statistics: dict[str, Standardizer], has_names: bool, text: TextBlock | None
@@ -272,6 +316,7 @@ class TableEncoder:
                     f"X has {table.n_columns} features, but TabNSMRegressor is expecting "
                     f"{n_columns} features as input."
                 )
+            self._warn_about_names(table)
             return range(n_columns)
         if table.names == self._names:
             return range(n_columns)
@@ -285,6 +330,21 @@ class TableEncoder:
                 "Add them (empty values are allowed) or check the spelling."
             )
         return [table.position(name) if name in known else -1 for name in self._names]
+
+    def _warn_about_names(self, table: Table) -> None:
+        # The wording is scikit-learn's, by which users and its own tools know the problem.
+        if self._has_names and not table.has_names:
+            warn(
+                "X does not have valid feature names, but TabNSMRegressor was fitted with feature "
+                "names. Columns are taken by their position; pass a table with these names to "
+                "have them matched."
+            )
+        elif table.has_names and not self._has_names:
+            warn(
+                "X has feature names, but TabNSMRegressor was fitted without feature names. "
+                "Columns are taken by their position; fit on a table with names to have them "
+                "matched."
+            )
 
     def _text_columns(self, table: Table, positions: Sequence[int]) -> list[Any]:
         return [

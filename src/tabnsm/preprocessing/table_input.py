@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing.column import Column
+from tabnsm.preprocessing.mapping import read_mapping
 from tabnsm.preprocessing.sources import (
     ArraySource,
     ArrowSource,
@@ -17,6 +18,7 @@ from tabnsm.preprocessing.sources import (
     PolarsSource,
     TableSource,
 )
+from tabnsm.preprocessing.sparse import SparseSource, is_sparse
 
 
 class Table:
@@ -47,15 +49,18 @@ class Table:
         self._positions = {name: position for position, name in enumerate(names)}
 
     @classmethod
-    def from_native(cls, X: Any) -> Table:
-        """Wrap a pandas, polars or pyarrow table, a 2-D array or a list of rows.
+    def from_native(cls, X: Any, *, min_rows: int = 1) -> Table:
+        """Wrap a pandas, polars or pyarrow table, a 2-D array, a list of rows or a dict of columns.
 
-        Any other eager frame that narwhals knows is read through arrow.
+        Arrays may be sparse matrices of scipy. Any other eager frame that narwhals knows is read
+        through arrow.
 
         Parameters
         ----------
         X : table-like
             The user's data.
+        min_rows : int, default=1
+            Rows that it must have; 0 to predict.
 
         Returns
         -------
@@ -66,12 +71,9 @@ class Table:
         ------
         InvalidDataError
             If it is empty, not two-dimensional, complex, lazy, or has two columns of one name.
-        TypeError
-            If it is a sparse matrix.
         """
         if isinstance(X, Table):
             return X
-        _reject_sparse(X)
         source, labels = _read(X)
         names = [str(label) for label in labels] if labels is not None else []
         has_names = labels is not None and all(isinstance(label, str) for label in labels)
@@ -79,7 +81,7 @@ class Table:
             _reject_duplicates(names)
         elif len(set(names)) != source.n_columns:
             names = [f"x{position}" for position in range(source.n_columns)]
-        _reject_empty(source)
+        _reject_empty(source, min_rows)
         return cls(source, names, has_names)
 
     @property
@@ -167,6 +169,12 @@ def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
     import narwhals as nw
 
     X = nw.to_native(X, pass_through=True)
+    if is_sparse(X):  # before mappings, of which a matrix of keys is one
+        if len(X.shape) != 2:
+            raise _not_two_dimensional(len(X.shape), X)
+        return SparseSource(X), None
+    if isinstance(X, Mapping):
+        return read_mapping(X), list(X)
     if nw.dependencies.is_pandas_dataframe(X):
         return PandasSource(X), list(X.columns)
     if nw.dependencies.is_polars_dataframe(X):
@@ -223,14 +231,6 @@ def _not_two_dimensional(n_dimensions: int, X: Any) -> InvalidDataError:
     )
 
 
-def _reject_sparse(X: Any) -> None:
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError(
-            f"A table must be dense, got a sparse {type(X).__name__}. "
-            "Convert it to a dense array with X.toarray()."
-        )
-
-
 def _reject_duplicates(names: list[str]) -> None:
     if len(set(names)) == len(names):
         return
@@ -242,10 +242,14 @@ def _reject_duplicates(names: list[str]) -> None:
     )
 
 
-def _reject_empty(source: TableSource) -> None:
+def _reject_empty(source: TableSource, min_rows: int) -> None:
     shape = (source.n_rows, source.n_columns)
-    for count, what in ((source.n_rows, "sample"), (source.n_columns, "feature")):
-        if count == 0:
+    for count, least, what in (
+        (source.n_rows, min_rows, "sample"),
+        (source.n_columns, 1, "feature"),
+    ):
+        if count < least:
             raise InvalidDataError(
-                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
+                f"Found array with {count} {what}(s) (shape={shape}) while a minimum of {least} is "
+                "required."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,14 @@ from tabnsm.errors import InvalidOptionError, ModelFileError, warn
 from tabnsm.preprocessing.column import Factor
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import TextFeatures
-from tabnsm.preprocessing.text_embedding import embed_texts
+from tabnsm.preprocessing.text_embedding import SecondsLeft, TextTooSlowError, embed_texts
 from tabnsm.preprocessing.text_encoder import TextEncoder, load_encoder
 from tabnsm.preprocessing.text_projection import TextProjection
 
 _TENSORS = ("center", "scale", "directions")
+# Seconds to import and load a model of sentence-transformers, once in a process.
+_LOAD_SECONDS = 5.0
+_LIBRARY = "sentence_transformers"
 
 
 def join_texts(factors: Sequence[Factor]) -> tuple[list[str], NDArray[np.int64]]:
@@ -83,19 +87,29 @@ class TextBlock:
         self._projections: list[TextProjection] = []
 
     @classmethod
-    def create(cls, config: EncoderConfig) -> TextBlock:
+    def create(cls, config: EncoderConfig, seconds_left: SecondsLeft | None = None) -> TextBlock:
         """Load the encoder that the options ask for.
 
         Parameters
         ----------
         config : EncoderConfig
             Options.
+        seconds_left : callable or None
+            Seconds left of a time limit.
 
         Returns
         -------
         TextBlock
             Not fitted yet.
+
+        Raises
+        ------
+        TextTooSlowError
+            If loading would take more than half of the time left.
         """
+        is_loaded = not isinstance(config.text_encoder, str) or _LIBRARY in sys.modules
+        if seconds_left is not None and not is_loaded and seconds_left() / 2 < _LOAD_SECONDS:
+            raise TextTooSlowError("Loading the text encoder", _LOAD_SECONDS, seconds_left())
         return cls(load_encoder(config.text_encoder, config.text_precision), config)
 
     @classmethod
@@ -185,7 +199,10 @@ class TextBlock:
         }
 
     def fit_transform(
-        self, factors: Sequence[Factor], rows: NDArray[np.int64] | None
+        self,
+        factors: Sequence[Factor],
+        rows: NDArray[np.int64] | None,
+        seconds_left: SecondsLeft | None = None,
     ) -> tuple[TextFeatures, ...]:
         """Embed all rows; what becomes of the embeddings is learned from the fit rows.
 
@@ -195,15 +212,22 @@ class TextBlock:
             Text columns.
         rows : ndarray of int64 or None
             Fit rows; None for all.
+        seconds_left : callable or None
+            Seconds left of a time limit.
 
         Returns
         -------
         tuple of TextFeatures
             Of the joined text, or of each text column.
+
+        Raises
+        ------
+        TextTooSlowError
+            If embedding would take more than half of the time left.
         """
         texts, indices = self._distinct(factors)
+        embeddings = self._embed_all(texts, seconds_left)
         self._report_truncated(list(dict.fromkeys(itertools.chain(*texts))))
-        embeddings = self._embed_all(texts)
         counts = [
             torch.from_numpy(np.bincount(index if rows is None else index[rows], minlength=len(e)))
             for index, e in zip(indices, embeddings, strict=True)
@@ -261,14 +285,21 @@ class TextBlock:
             "or drop text columns that say little."
         )
 
-    def _embed_all(self, texts: list[list[str]]) -> list[Tensor]:
+    def _embed_all(
+        self, texts: list[list[str]], seconds_left: SecondsLeft | None = None
+    ) -> list[Tensor]:
         """One tensor per list of strings; a string that several lists hold is embedded once."""
         if len(texts) == 1:
-            return [torch.from_numpy(self._embed(texts[0]))]
+            return [torch.from_numpy(self._embed(texts[0], seconds_left))]
         place_of = {text: k for k, text in enumerate(dict.fromkeys(itertools.chain(*texts)))}
-        embeddings = torch.from_numpy(self._embed(list(place_of)))
+        embeddings = torch.from_numpy(self._embed(list(place_of), seconds_left))
         return [embeddings[[place_of[text] for text in part]] for part in texts]
 
-    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        use_cache, verbose = self.config.text_cache, self.config.verbose
-        return embed_texts(texts, self.encoder, use_cache=use_cache, verbose=verbose)
+    def _embed(self, texts: list[str], seconds_left: SecondsLeft | None) -> NDArray[np.float32]:
+        return embed_texts(
+            texts,
+            self.encoder,
+            use_cache=self.config.text_cache,
+            verbose=self.config.verbose,
+            seconds_left=seconds_left,
+        )

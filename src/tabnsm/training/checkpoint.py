@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
 from tabnsm.container import read_container, write_container
-from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
+from tabnsm.errors import InvalidOptionError, ModelFileError, warn
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
     from tabnsm.training.loop import TrainingState
 
 FILE_NAME = "checkpoint.safetensors"
+LOCK_NAME = ".lock"
 FORMAT_VERSION = 1
 
 
@@ -26,7 +29,7 @@ class Checkpoint:
     Parameters
     ----------
     folder : str or Path
-        Made if it is not there.
+        One that exists; `locked_folder` makes and locks it.
     fingerprint : str
         Hash of the data and the options; a file with another one is refused.
     number : int, default 0
@@ -37,7 +40,8 @@ class Checkpoint:
         name = FILE_NAME if number == 0 else f"checkpoint-{number + 1}.safetensors"
         self.path = Path(folder) / name
         self.fingerprint = fingerprint
-        make_checkpoint_folder(folder)
+        self.saved_epoch = 0
+        self.has_failed = False
         # A process killed while it wrote leaves its unfinished neighbour behind.
         for leftover in self.path.parent.glob(f".{name}.*.tmp"):
             leftover.unlink(missing_ok=True)
@@ -47,15 +51,39 @@ class Checkpoint:
         if self.path.exists():
             kept = self.path.with_suffix(".previous.safetensors")
             self.path.replace(kept)
-            warnings.warn(
+            warn(
                 f"{self.path} is from an earlier run and was kept as {kept.name}; a new run "
-                "begins. Pass resume=True to continue an earlier run instead.",
-                TabNSMWarning,
-                stacklevel=2,
+                "begins. Pass resume=True to continue an earlier run instead."
             )
 
     def save(self, state: TrainingState) -> None:
-        """Write everything that the next epoch depends on."""
+        """Write everything that the next epoch depends on.
+
+        A disk that is full or gone is no reason to lose the run: the last file that could be
+        written stays, the first failure in a row is reported, and the next epoch tries again.
+        """
+        try:
+            self._write(state)
+        except OSError as error:
+            if not self.has_failed:
+                self._report_failure(error)
+            self.has_failed = True
+        else:
+            self.saved_epoch, self.has_failed = len(state.history), False
+
+    def _report_failure(self, error: OSError) -> None:
+        kept = (
+            f"the file keeps the state after epoch {self.saved_epoch}"
+            if self.saved_epoch
+            else "there is no state to resume from yet"
+        )
+        warn(
+            f"The checkpoint {self.path} could not be written ({error.strerror or error}). "
+            f"Training goes on; {kept}. Free space on the disk, or set checkpoint_dir to a folder "
+            "on another one."
+        )
+
+    def _write(self, state: TrainingState) -> None:
         tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
         tensors |= {f"model.{k}": v for k, v in state.model.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in state.best_weights.items()}
@@ -92,6 +120,7 @@ class Checkpoint:
         _load_optimizer(state.optimizer, state.model, _part(tensors, "optimizer."))
         state.monitor.load_state_dict(meta["monitor"])
         state.history = History.from_dict(meta["history"])
+        self.saved_epoch = len(state.history)
         return True
 
     def _check(self, meta: Any) -> None:
@@ -111,15 +140,51 @@ class Checkpoint:
             )
 
 
-def make_checkpoint_folder(folder: str | Path) -> None:
-    """Make the folder, or say before any training why it cannot be."""
+@contextmanager
+def locked_folder(folder: str | Path | None) -> Iterator[None]:
+    """Make the folder and keep other fits out of it, or say before any training why not.
+
+    The system releases the lock when the process ends, however it ends; the file that carries it
+    is removed where the process ends in order. None does nothing.
+
+    Raises
+    ------
+    InvalidOptionError
+        If another fit uses the folder, or it cannot be made or written.
+    """
+    if folder is None:
+        yield
+        return
+    path = Path(folder) / LOCK_NAME
+    lock = FileLock(path)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
+        _acquire(lock, path)
+    except Timeout as error:
+        raise InvalidOptionError(
+            f"checkpoint_dir must be a folder that no other fit uses, got {str(folder)!r}, which "
+            "another fit, in this or another process, is writing to. Wait for it to end, or give "
+            "each fit a folder of its own."
+        ) from error
     except OSError as error:
         raise InvalidOptionError(
-            f"checkpoint_dir must be a folder, or a path where one can be made, got "
-            f"{str(folder)!r} ({error.strerror})."
+            f"checkpoint_dir must be a folder that can be written, or a path where one can be "
+            f"made, got {str(folder)!r} ({error.strerror or error})."
         ) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes it only after the release, by itself
+            path.unlink()
+        lock.release()
+
+
+def _acquire(lock: FileLock, path: Path) -> None:
+    lock.acquire(timeout=0)
+    while not path.exists():
+        # The fit that held it removed the file between our opening and our locking it.
+        lock.release()
+        lock.acquire(timeout=0)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal
+from typing import Literal, get_args
 
 from tabnsm.nn.config import is_integer, require
+from tabnsm.training.history import EvalMetric
 
 Precision = Literal["auto", "float32", "bfloat16"]
 MOST_MEMBERS, FEWEST_MEMBERS, ONE_MEMBER_CELLS = 8, 3, 4_000_000
@@ -33,15 +34,19 @@ class TrainingConfig:
     weight_averaging : float, default 0.995
         Share of the running average of the weights that a step keeps. The average is what
         validates and predicts; 0 takes the weights themselves.
+    eval_metric : {"rmse", "mae"}, default "rmse"
+        What validation watches: it chooses the best epoch, stops training and halves the
+        learning rate.
     patience : int, default 16
-        Epochs without a better validation RMSE before training stops.
+        Epochs without a better validation score before training stops.
     scheduler_patience : int, default 5
-        Epochs without a better validation RMSE before the learning rate is halved.
+        Epochs without a better validation score before the learning rate is halved.
     gradient_clip : float, default 1.0
         Largest norm of the whole gradient.
     time_limit : float or None, default None
-        Seconds after which no further step is begun; the best epoch so far is kept. Of several
-        networks, those that are not finished by then are left out, but for the first.
+        Seconds from the call of `fit` after which no further step is begun; the best epoch so far
+        is kept. Of several networks, those that cannot be finished by then are left out, but for
+        the first.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" takes bfloat16 on a GPU that has it, float32 elsewhere.
         Prediction is always float32.
@@ -55,6 +60,7 @@ class TrainingConfig:
     weight_decay: float = 1e-2
     # NOTE[DIFF]: the paper predicts with the weights of one step, which carry its noise.
     weight_averaging: float = 0.995
+    eval_metric: EvalMetric = "rmse"
     patience: int = 16
     scheduler_patience: int = 5
     gradient_clip: float = 1.0
@@ -85,6 +91,10 @@ class TrainingConfig:
             limit is None or (_is_finite(limit) and limit > 0),
             "time_limit must be None or > 0 seconds and finite (None is no limit)",
             limit,
+        )
+        metrics = get_args(EvalMetric)
+        require(
+            self.eval_metric in metrics, f"eval_metric must be one of {metrics}", self.eval_metric
         )
         allowed = ("auto", "float32", "bfloat16")
         require(self.precision in allowed, f"precision must be one of {allowed}", self.precision)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from tabnsm.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EvalMetric = Literal["rmse", "mae"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,11 @@ class EpochRecord:
         Wall time since training began.
     refreshed : bool
         Whether RISE refreshed its sampling weights before this epoch.
+    validation_mae : float or None
+        In units of the target; None in histories of earlier versions.
+    score : float or None
+        What the best epoch is chosen by: the `eval_metric`, on the transformed scale where the
+        tails of the target are transformed; None in histories of earlier versions.
     """
 
     epoch: int
@@ -32,11 +44,23 @@ class EpochRecord:
     learning_rate: float
     seconds: float
     refreshed: bool
+    validation_mae: float | None = None
+    score: float | None = None
 
 
 @dataclass
 class History:
     """All epochs, the best of them, and why training stopped.
+
+    Parameters
+    ----------
+    epochs : list of EpochRecord
+    best_epoch : int
+        Counted from 1.
+    stop_reason : str
+        Empty while training goes on.
+    eval_metric : {"rmse", "mae"}
+        What validation watched.
 
     Examples
     --------
@@ -48,6 +72,7 @@ class History:
     epochs: list[EpochRecord] = field(default_factory=list)
     best_epoch: int = 0
     stop_reason: str = ""
+    eval_metric: EvalMetric = "rmse"
 
     def __len__(self) -> int:
         return len(self.epochs)
@@ -63,6 +88,32 @@ class History:
         """Record of the epoch whose weights the model has."""
         return self.epochs[self.best_epoch - 1]
 
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far."""
+        return self.epochs[-1].seconds if self.epochs else 0.0
+
+    def metric_of(self, record: EpochRecord) -> float:
+        """The `eval_metric` of an epoch on the validation rows, in units of the target."""
+        return float(getattr(record, f"validation_{self.eval_metric}"))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per epoch as a pandas DataFrame, with a column `is_best`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "Data frames") from error
+        columns = EpochRecord.__dataclass_fields__
+        frame = pd.DataFrame([asdict(record) for record in self.epochs], columns=list(columns))
+        frame["is_best"] = frame["epoch"] == self.best_epoch
+        return frame
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
         return asdict(self)
@@ -71,4 +122,5 @@ class History:
     def from_dict(cls, state: dict[str, Any]) -> History:
         """Inverse of `to_dict`."""
         epochs = [EpochRecord(**record) for record in state["epochs"]]
-        return cls(epochs, state["best_epoch"], state["stop_reason"])
+        metric = state.get("eval_metric", "rmse")  # earlier versions watched nothing else
+        return cls(epochs, state["best_epoch"], state["stop_reason"], metric)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,21 +11,22 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from tabnsm.errors import TabNSMError, TabNSMWarning
+from tabnsm.errors import TabNSMError
 from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.threads import map_in_threads
 from tabnsm.training.averaging import WeightAverage
+from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import EpochRecord, History
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
+from tabnsm.training.scores import ValidationScores, near_one, weighted_mae, weighted_rmse
 
 TILE_TOKENS, SMALLEST_TILE, LARGEST_TILE = 8192, 16, 256
 COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile
-
-_SAID = {"interrupted": "was interrupted", "diverged": "left the finite numbers"}
 
 Report = Callable[[History], None]
 
@@ -36,7 +36,7 @@ class TrainingDivergedError(TabNSMError):
 
     def __init__(self, epoch: int) -> None:
         super().__init__(
-            f"Validation RMSE must be finite, but is not in epoch {epoch}. "
+            f"The validation score must be finite, but is not in epoch {epoch}. "
             "Lower learning_rate, or look for extreme values in the target."
         )
 
@@ -88,6 +88,8 @@ class Trainer:
     device : torch.device
     report : callable or None
         Called with the history after every epoch.
+    budget : TimeBudget or None
+        Time that is left; None counts `time_limit` from the start of `train`.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Trainer:
         data: TrainingData,
         device: torch.device,
         report: Report | None = None,
+        budget: TimeBudget | None = None,
     ) -> None:
         self.config = config
         self.objective = objective
@@ -105,6 +108,7 @@ class Trainer:
         self.data = data
         self.device = device
         self.report = report
+        self.budget = budget
         self.target = torch.as_tensor(scaler.transform(data.train_target), dtype=torch.float32)
         self.bounds = (float(self.target.min()), float(self.target.max()))
         weight = data.train_weight
@@ -112,20 +116,25 @@ class Trainer:
         if weight is not None:
             # Mean 1 over all rows, not within a batch: then a step's expectation is the gradient
             # of the weighted risk.
-            weight, _ = _near_one(weight)
+            weight, _ = near_one(weight)
             self.weight = torch.as_tensor(weight / weight.mean(), dtype=torch.float32)
         self.batch_size = config.resolved_batch_size(data.train.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
         self.started = time.monotonic()
+        self.refresh_seconds = 0.0
 
     def train(self, state: TrainingState, checkpoint: Checkpoint | None = None) -> History:
         """Train until a stop, then put the best epoch's weights into the model.
 
-        Ctrl-C after the first epoch ends training like a stop; before it, nothing is worth
-        keeping and KeyboardInterrupt goes on to the caller.
+        Ctrl-C after the first epoch, or a divergence, ends training like a stop: `stop_reason` is
+        "interrupted" or "diverged". Before it, nothing is worth keeping and the error goes on to
+        the caller.
         """
-        past = state.history.epochs[-1].seconds if state.history.epochs else 0.0
+        past = state.history.seconds
         self.started = time.monotonic() - past
+        if self.budget is None:
+            self.budget = TimeBudget(self.config.time_limit)
+            self.budget.charge(past)
         reason = state.history.stop_reason
         if reason.startswith("time_limit"):
             reason = self._is_over(state)
@@ -140,14 +149,8 @@ class Trainer:
         except (KeyboardInterrupt, TrainingDivergedError) as stop:
             if not state.best_weights:
                 raise
-            reason = "interrupted" if isinstance(stop, KeyboardInterrupt) else "diverged"
-            state.history.stop_reason = reason
-            warnings.warn(
-                f"Training {_SAID[reason]} in epoch {len(state.history) + 1}; the model keeps "
-                f"the weights of epoch {state.history.best_epoch}, the best so far.",
-                TabNSMWarning,
-                stacklevel=2,
-            )
+            interrupted = isinstance(stop, KeyboardInterrupt)
+            state.history.stop_reason = "interrupted" if interrupted else "diverged"
         state.model.load_state_dict(state.best_weights)
         state.model.eval()
         return state.history
@@ -156,6 +159,8 @@ class Trainer:
         """One pass over rows drawn by RISE, then validation."""
         epoch = len(state.history) + 1
         refreshed = state.sampler.needs_refresh(len(state.history))
+        # A pass over all training rows that ends beyond the limit would be of no use.
+        refreshed = refreshed and not self._out_of_time(self.refresh_seconds)
         if refreshed:
             state.sampler.refresh(self.row_losses(state.model))
         learning_rate = self.config.learning_rate * state.monitor.learning_rate_factor
@@ -172,13 +177,15 @@ class Trainer:
                 break
         best_weights = state.best_weights
         with state.average.applied():
-            rmse, score = self.evaluate(state.model)
+            rmse, mae, score = self._timed_evaluate(state.model)
             if not math.isfinite(score):
                 raise TrainingDivergedError(epoch)
             if state.monitor.update(score):
                 best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
         seconds = time.monotonic() - self.started
-        record = EpochRecord(epoch, total / done, rmse, learning_rate, seconds, refreshed)
+        record = EpochRecord(
+            epoch, total / done, rmse, learning_rate, seconds, refreshed, mae, score
+        )
         # Together and last, so that Ctrl-C finds weights and history of the same epoch.
         state.history.epochs.append(record)
         state.history.best_epoch = state.monitor.best_epoch
@@ -200,21 +207,34 @@ class Trainer:
         state.average.update()
         return float(loss.detach())
 
-    def evaluate(self, model: nn.Module) -> tuple[float, float]:
-        """RMSE on the validation rows in the target's units, and what the best epoch is told by.
+    def evaluate(self, model: nn.Module) -> ValidationScores:
+        """Scores on the validation rows, the one that the best epoch is chosen by among them.
 
-        The two are the same unless tails are bent: then the score is the RMSE on the bent scale,
-        because the other depends on a few rows alone.
+        That one is the `eval_metric` in the target's units, or on the transformed scale where
+        tails are transformed, because there the other depends on a few rows alone.
         """
         target, weight = self.data.validation_target, self.data.validation_weight
         standard = predict_rows(model, self.data.validation, self.device)
         if not np.isfinite(standard).all():
-            return math.inf, math.inf  # the scaler would turn it into the largest number there is
-        rmse = weighted_rmse(target, self.scaler.inverse(standard), weight)
+            # The scaler would turn it into the largest number there is.
+            return ValidationScores(math.inf, math.inf, math.inf)
+        prediction = self.scaler.inverse(standard)
+        rmse = weighted_rmse(target, prediction, weight)
+        mae = weighted_mae(target, prediction, weight)
+        uses_rmse = self.config.eval_metric == "rmse"
         if self.scaler.tails is None:
-            return rmse, rmse
+            return ValidationScores(rmse, mae, rmse if uses_rmse else mae)
+        metric = weighted_rmse if uses_rmse else weighted_mae
         bent = self.scaler.transform(target).astype(np.float64)
-        return rmse, weighted_rmse(bent, standard.astype(np.float64), weight)
+        return ValidationScores(rmse, mae, metric(bent, standard.astype(np.float64), weight))
+
+    def _timed_evaluate(self, model: nn.Module) -> ValidationScores:
+        """Evaluate, and learn from it how long a pass over the training rows takes."""
+        started = time.monotonic()
+        scores = self.evaluate(model)
+        per_row = (time.monotonic() - started) / self.data.validation.n_rows
+        self.refresh_seconds = per_row * self.data.train.n_rows
+        return scores
 
     def row_losses(self, model: nn.Module) -> Tensor:
         """Objective of each training row on the fixed grid of the training targets."""
@@ -224,16 +244,17 @@ class Trainer:
     def _is_over(self, state: TrainingState) -> str:
         """Why to stop, or an empty string."""
         if state.monitor.should_stop:
-            return f"no better validation RMSE for {self.config.patience} epochs"
+            metric = self.config.eval_metric.upper()
+            return f"no better validation {metric} for {self.config.patience} epochs"
         if len(state.history) >= self.config.max_epochs:
             return f"max_epochs={self.config.max_epochs} reached"
         if self._out_of_time() and len(state.history):
             return f"time_limit={self.config.time_limit:g} s reached"
         return ""
 
-    def _out_of_time(self) -> bool:
-        limit = self.config.time_limit
-        return limit is not None and time.monotonic() - self.started >= limit
+    def _out_of_time(self, needed: float = 0.0) -> bool:
+        """Whether the time left is not more than the seconds that are needed."""
+        return self.budget is not None and self.budget.seconds_left() <= needed
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
@@ -267,7 +288,6 @@ def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
     return tile
 
 
-@torch.inference_mode()
 def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
     """Standardised predictions of all rows in float32, in tiles of fixed size.
 
@@ -280,36 +300,22 @@ def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) ->
     predictions = np.empty(table.n_rows, dtype=np.float32)
     alone = getattr(model, "rows_are_independent", False)
     size = tile_rows(table.n_features, COMPILED_TILE_TOKENS if alone else TILE_TOKENS)
-    for start in range(0, table.n_rows, size):
+
+    @torch.inference_mode()  # holds for the thread that enters it
+    def predict_tile(start: int) -> None:
         stop = min(start + size, table.n_rows)
         rows = torch.arange(start, stop if alone else start + size).clamp_(max=stop - 1)
         tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (size,)
         predictions[start:stop] = tile[: stop - start]
+
+    starts = range(0, table.n_rows, size)
+    if len(starts) > 1 and device.type == "cpu":
+        map_in_threads(predict_tile, starts)
+    else:
+        for start in starts:
+            predict_tile(start)
     model.train(was_training)
     return predictions
-
-
-def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray | None) -> float:
-    """Root of the (weighted) mean squared error, also where squares leave float64.
-
-    Examples
-    --------
-    >>> weighted_rmse(np.array([0.0, 0.0]), np.array([1.0, 3.0]), np.array([1.0, 0.0]))
-    1.0
-    >>> weighted_rmse(np.array([0.0]), np.array([3e200]), None)
-    3e+200
-    """
-    error, exponent = _near_one(np.ldexp(target, -1) - np.ldexp(prediction, -1))
-    if weight is not None:
-        weight, _ = _near_one(weight)
-    with np.errstate(over="ignore"):
-        return float(np.ldexp(np.sqrt(np.average(error**2, weights=weight)), exponent + 1))
-
-
-def _near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Values over a power of two, which costs no bit and leaves them below 1; its exponent."""
-    exponent = int(np.frexp(np.abs(values).max())[1])
-    return np.ldexp(values, -exponent), exponent
 
 
 def _wants_bfloat16(precision: str, device: torch.device) -> bool:

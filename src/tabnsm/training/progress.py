@@ -56,18 +56,20 @@ class TrainingProgress:
 
     def _show(self, number: int, history: History) -> None:
         last, best = history[-1], history.best
+        metric = f"validation {history.eval_metric.upper()}"
+        score = history.metric_of(last)
         which = f"{number + 1}/{self.n_members}" if self.n_members > 1 else ""
         if self.verbose == 1:
             text = (
-                f"{which and f'network {which}, '}validation RMSE {last.validation_rmse:.5g}, "
-                f"best {best.validation_rmse:.5g} in epoch {best.epoch}"
+                f"{which and f'network {which}, '}{metric} {score:.5g}, "
+                f"best {history.metric_of(best):.5g} in epoch {best.epoch}"
             )
             self.progress.update(self.task, completed=last.epoch, description=text)
         elif self.verbose >= 2:
             mark = " *" if best.epoch == last.epoch else ""
             self.console.print(
                 f"{which and f'{which}  '}epoch {last.epoch:3d}  loss {last.train_loss:9.5f}  "
-                f"validation RMSE {last.validation_rmse:10.5g}  "
+                f"{metric} {score:10.5g}  "
                 f"lr {last.learning_rate:.2e}  {last.seconds:7.1f} s{mark}",
                 highlight=False,
                 soft_wrap=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from tabnsm.errors import InvalidDataError, TabNSMWarning
+from tabnsm.errors import InvalidDataError, warn
 from tabnsm.preprocessing import LinearPart, Table, TargetScaler, check_target
-from tabnsm.training.loop import TrainingData, weighted_rmse
+from tabnsm.training.loop import TrainingData
+from tabnsm.training.scores import weighted_rmse
 
 if TYPE_CHECKING:
     from tabnsm.preprocessing import EncodedTable
@@ -36,11 +36,9 @@ def usable_rows(
     weight = check_weight(sample_weight, table.n_rows)
     kept = ~missing if weight is None else ~missing & (weight > 0)
     if missing.any():
-        warnings.warn(
+        warn(
             f"{int(missing.sum())} of {len(missing)} rows of {name} have no target "
-            "and were left out.",
-            TabNSMWarning,
-            stacklevel=3,
+            "and were left out."
         )
     if kept.all():
         return table, target, weight, kept

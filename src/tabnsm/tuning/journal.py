@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tabnsm.atomic import is_at
 from tabnsm.errors import InvalidOptionError
 
 try:
@@ -34,7 +35,8 @@ class StudyFile:
     Parameters
     ----------
     path : str or Path
-        The journal; made if it is not there. Beside it stands a ".lock".
+        The journal; made if it is not there. Beside it stands a ".lock" as long as a process is
+        at work.
 
     Attributes
     ----------
@@ -49,12 +51,16 @@ class StudyFile:
 
         self.path = Path(path)
         check_journal(self.path)
-        self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         self.worker = FIRST_WORKER + secrets.randbits(60)
-        self._take(self.worker)
+        self._lock_path = f"{self.path}.lock"
+        self._lock_file = self._open_lock_file()
         lock: Any = self  # Optuna's class for locks is private
-        backend = JournalFileBackend(str(self.path), lock_obj=lock)
-        self.storage: BaseStorage = JournalStorage(backend)
+        try:
+            backend = JournalFileBackend(str(self.path), lock_obj=lock)
+            self.storage: BaseStorage = JournalStorage(backend)
+        except BaseException:
+            self._close_lock_file()
+            raise
 
     def acquire(self) -> bool:
         """Lock the journal for a write, as Optuna asks, and mend what a killed writer left."""
@@ -97,6 +103,24 @@ class StudyFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._close_lock_file()
+
+    def _open_lock_file(self) -> int:
+        """Open it and take this process's byte; again if another removed it in between."""
+        while True:
+            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o666)
+            fcntl.lockf(handle, fcntl.LOCK_EX, 1, self.worker)
+            if is_at(handle, self._lock_path):
+                return handle
+            os.close(handle)
+
+    def _close_lock_file(self) -> None:
+        """Remove the lock file, also a killed process's, unless another process is at work."""
+        with suppress(OSError):
+            fcntl.lockf(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Ours is empty: a file of the user's by that name is not.
+            if os.fstat(self._lock_file).st_size == 0:
+                os.unlink(self._lock_path)
         os.close(self._lock_file)  # frees the locks, too
 
     def _take(self, byte: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from tabnsm.errors import InvalidOptionError
 from tabnsm.estimator import TabNSMRegressor
 from tabnsm.presets import Options, resolve_options
+from tabnsm.torch_state import usual_torch
 from tabnsm.training.objective import BLEND_OPTIONS, PLAIN_LOSSES
 from tabnsm.tuning.config_file import check_names, option_names
 from tabnsm.tuning.report import Report
@@ -22,6 +23,12 @@ from tabnsm.tuning.study import check_search, search
 
 # Options that say how to run and not what to learn; `tune` has them itself or does not need them.
 _NOT_TUNED = ("preset", "random_state", "verbose", "checkpoint_dir")
+# Limits of a trial, and where it runs: the final fit has its own.
+_OF_A_TRIAL = ("max_epochs", "time_limit", "device")
+_NOT_SEARCHED = {
+    "n_ensemble": "a trial trains one network",
+    "eval_metric": "it is what trials are compared by",
+}
 _SPARSE = (
     "window_size",
     "compress_block_size",
@@ -30,6 +37,7 @@ _SPARSE = (
 )
 
 
+@usual_torch()
 def tune(
     X: Any,
     y: Any,
@@ -50,10 +58,11 @@ def tune(
 ) -> TuningResult:
     """Search the options of `TabNSMRegressor` that validate best.
 
-    Every trial trains one network on the same rows and is scored by its best RMSE on the same
-    validation rows: exactly those of ``TabNSMRegressor(random_state=random_state).fit`` with the
-    same arguments, whose first network reproduces the score. Do not pass test rows. The preset's
-    own options are tried first, so that the result validates at least as well as they do.
+    Every trial trains one network on the same rows and is scored by the `eval_metric` of its best
+    epoch on the same validation rows: exactly those of
+    ``TabNSMRegressor(random_state=random_state).fit`` with the same arguments, whose first network
+    reproduces the score if the same limits bound it. Do not pass test rows. The preset's own
+    options are tried first, so that the result validates at least as well as they do.
 
     Parameters
     ----------
@@ -62,8 +71,9 @@ def tune(
     preset : {"default", "paper", "fast"}, default "default"
         What the search starts from.
     options : mapping or None, default None
-        Options of `TabNSMRegressor` that are fixed, such as ``max_epochs`` or ``column_kinds``;
-        ``time_limit`` in it is that of one trial, and is not part of the result.
+        Options of `TabNSMRegressor` that are fixed, such as ``column_kinds``. ``max_epochs`` and
+        ``time_limit`` bound a trial and are not part of the result: pass them to the final
+        estimator if they are to bound it, too.
     space : mapping of str to Integer, Real or Choice, or None, default None
         Options to search instead of ``search_space(preset)``; ``d_head`` times ``n_heads`` is
         ``d_token``.
@@ -90,8 +100,8 @@ def tune(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 3))
     >>> result = tune(X, X[:, 0] * X[:, 1], n_trials=2, options={"max_epochs": 2})
-    >>> model = TabNSMRegressor(**result.best_options, random_state=0).fit(X, X[:, 0] * X[:, 1])
-    >>> model.history_.best.validation_rmse == result.best_score
+    >>> model = TabNSMRegressor(**result.best_options, max_epochs=2, random_state=0)
+    >>> model.fit(X, X[:, 0] * X[:, 1]).history_.best.validation_rmse == result.best_score
     True
     """
     started = time.monotonic()
@@ -125,10 +135,10 @@ def tune(
         first=defaults if contains(searched, defaults) else None,
         fingerprint=fingerprint,
         random_state=random_state,
-        score_name="validation RMSE",
+        score_name=f"validation {resolved.training.eval_metric.upper()}",
         verbose=verbose,
     )
-    kept = {k: v for k, v in fixed.items() if k not in ("time_limit", "device") and _is_plain(v)}
+    kept = {k: v for k, v in fixed.items() if k not in _OF_A_TRIAL and _is_plain(v)}
     best = {"preset": preset, **kept, **estimator_options(result.best_options, base.n_heads)}
     return dataclasses.replace(result, best_options=best)
 
@@ -156,11 +166,12 @@ def _searched(
 ) -> dict[str, Parameter]:
     """The space without what is fixed, or without meaning for what is."""
     check_names(space, [*_tunable(), "d_head"], "space")
-    if "n_ensemble" in space:
-        raise InvalidOptionError(
-            "space must not hold n_ensemble, because a trial trains one network, got "
-            f"{space['n_ensemble']!r}. Leave it out, or fix it in options."
-        )
+    for name, why in _NOT_SEARCHED.items():
+        if name in space:
+            raise InvalidOptionError(
+                f"space must not hold {name}, because {why}, got {space[name]!r}. "
+                "Leave it out, or fix it in options."
+            )
     both = [name for name in space if name in fixed]
     if is_users and both:
         raise InvalidOptionError(f"{both[0]} must be in options or in space, but it is in both.")

@@ -40,9 +40,10 @@ class TuningResult:
     Parameters
     ----------
     best_options : dict of str to value
-        JSON-able; of `tune`, ready for ``TabNSMRegressor(**best_options)``.
+        JSON-able; of `tune`, ready for ``TabNSMRegressor(**best_options)``, without the limits
+        of a trial.
     best_score : float
-        Their score; of `tune`, the validation RMSE.
+        Their score; of `tune`, the `eval_metric` on the validation rows.
     trials : tuple of TrialRecord
         All trials of the study, those of earlier runs and other processes included.
     stopped : {"trials", "time", "interrupted"}

@@ -94,7 +94,7 @@ class TuningRows:
         return fingerprint(data, encoder, options, self.seed)
 
     def score(self, options: Options, report: Report) -> float:
-        """Train with these options; the best validation RMSE."""
+        """Train with these options; the `eval_metric` of the best epoch on the validation rows."""
         encoder, data = self.prepare(options.encoder)
         if options.objective.linear_part:
             data = self.rest(options.encoder)
@@ -113,7 +113,7 @@ class TuningRows:
         limit = max(min(limits), 1e-3) if limits else None
 
         def at_epoch(history: History) -> None:
-            report(len(history), history.best.validation_rmse)
+            report(len(history), history.metric_of(history.best))
 
         trainer = Trainer(
             dataclasses.replace(options.training, time_limit=limit),
@@ -132,7 +132,7 @@ class TuningRows:
             report.prune()
         if history.stop_reason == "interrupted":
             raise KeyboardInterrupt
-        score = history.best.validation_rmse
+        score = history.metric_of(history.best)
         out_of_time = report.seconds_left == 0 and history.stop_reason.startswith("time_limit")
         if out_of_time and score >= report.best_score:
             report.put_back()

@@ -1,0 +1,20 @@
+"""Where results and pages are, and text between two marks of a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[1]
+
+
+def put_between(page: str, marks: tuple[str, str], text: str) -> str:
+    """The page with `text` between its two marks, in place of what is there.
+
+    >>> put_between("Before <a> old <b> after", ("<a>", "<b>"), "new")
+    'Before <a>\\n\\nnew\\n\\n<b> after'
+    """
+    start, opening, rest = page.partition(marks[0])
+    _, closing, end = rest.partition(marks[1])
+    if not (opening and closing):
+        raise ValueError(f"The page must have {marks[0]} and, behind it, {marks[1]}; add them.")
+    return f"{start}{marks[0]}\n\n{text}\n\n{marks[1]}{end}"

@@ -1,0 +1,116 @@
+"""Where TabNSM stands on each dataset, and the average rank of every method."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tabnsm.errors import InvalidDataError
+from tabnsm_bench.main_runs import Result
+from tabnsm_bench.naming import display_name
+from tabnsm_bench.paired import OURS, Scores, changes, compare, spread_text
+from tabnsm_bench.table_text import Cell, Footnotes, TextTable
+
+BY_MAE = ("ct_real_estate_partial", "us_chronic_disease_partial")
+"""Datasets whose RMSE a few rows make alone: targets with heavy tails."""
+
+
+def standing_table(results: Sequence[Result]) -> TextTable:
+    """One row per dataset: TabNSM, the best other method, and TabNSM's rank.
+
+    Methods are ranked by how much higher they are than TabNSM on the splits that both were run
+    on, with the same arrays. TabNSM's other presets do not count.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        As from ``tabnsm_bench.store.load_results``.
+
+    Returns
+    -------
+    TextTable
+        Average ranks of the methods that were run on all datasets are in its notes.
+
+    Raises
+    ------
+    InvalidDataError
+        If there is no baseline to compare with.
+    """
+    compared, notes = _without_other_presets(results)
+    footnotes = Footnotes()
+    rows = []
+    for dataset, scores in sorted(compared.items()):
+        methods = list(scores)
+        best = next(method for method in methods if method != OURS)
+        rank = methods.index(OURS) + 1
+        change = float(changes(scores[best], scores[OURS]).mean())
+        rows.append(
+            [
+                Cell(dataset),
+                Cell("MAE" if dataset in BY_MAE else "RMSE"),
+                Cell(str(len(scores[OURS]))),
+                Cell(spread_text(list(scores[OURS].values())), "best" if rank == 1 else ""),
+                Cell(f"{rank} of {len(methods)}"),
+                Cell(
+                    display_name(best) + _if_fewer(scores[best], scores[OURS]),
+                    marks=footnotes.marks(tuple(dict.fromkeys(notes[best, dataset]))),
+                ),
+                Cell(spread_text(list(scores[best].values())), "" if rank == 1 else "best"),
+                Cell(f"{change:+.1f}"),
+            ]
+        )
+    headings = ["dataset", "score", "splits", "TabNSM", "rank", "best other method", "its score"]
+    return TextTable(
+        [*headings, "change against TabNSM %"],
+        rows,
+        n_names=2,
+        notes=[
+            "Mean ± standard deviation over splits; a positive change is worse than TabNSM, over "
+            "the splits that both have.",
+            _average_ranks(compared),
+        ],
+        footnotes=footnotes.notes,
+    )
+
+
+def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
+    """Of the methods that were run on all datasets, among themselves."""
+    everywhere = set.intersection(*(set(scores) for scores in compared.values()))
+    ranks: dict[str, list[int]] = defaultdict(list)
+    for scores in compared.values():
+        for place, method in enumerate((m for m in scores if m in everywhere), start=1):
+            ranks[method].append(place)
+    averages = {method: float(np.mean(places)) for method, places in ranks.items()}
+    said = ", ".join(
+        f"{display_name(method)} {averages[method]:.2f}"
+        for method in sorted(averages, key=lambda method: (averages[method], method))
+    )
+    return (
+        f"Average rank among the {len(averages)} methods that were run on all "
+        f"{len(compared)} datasets: {said}."
+    )
+
+
+def _without_other_presets(
+    results: Sequence[Result],
+) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]]]:
+    by_rmse, notes = compare(results, "rmse")
+    by_mae, _ = compare(results, "mae")
+    compared = {}
+    for dataset in by_rmse:
+        scores = (by_mae if dataset in BY_MAE else by_rmse)[dataset]
+        kept = {m: s for m, s in scores.items() if m == OURS or not m.startswith("tabnsm-")}
+        if len(kept) > 1:
+            compared[dataset] = kept
+    if not compared:
+        raise InvalidDataError(
+            f"Ranks need runs of {OURS} and of a baseline, with --encoding default, on the same "
+            "split, got none of a baseline. Make some with: tabnsm bench run --encoding default"
+        )
+    return compared, notes
+
+
+def _if_fewer(theirs: Scores, ours: Scores) -> str:
+    return "" if len(theirs) == len(ours) else f" ({len(theirs)} of the splits)"

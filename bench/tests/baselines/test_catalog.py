@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tabnsm.errors import InvalidOptionError
+from tabnsm_bench.baselines import info as info_module
+from tabnsm_bench.baselines.catalog import BASELINES, TABNSM_METHODS, make
+from tabnsm_bench.baselines.environment import ENVIRONMENTS
+from tabnsm_bench.baselines.info import BaselineInfo
+from tabnsm_bench.paper import paper_families
+from tabnsm_bench.protocol import Prepared
+
+
+def test_the_paper_s_names_families_and_order() -> None:
+    found = [(info.name, info.family) for info in BASELINES.values()]
+    paper = [entry for entry in paper_families().items() if entry[1] != "TabNSM"]
+    assert len(paper) == 38
+    assert found[:38] == paper
+    assert [name for name, _ in found[38:]] == ["RealMLP"]
+
+
+def test_every_adapter_exists() -> None:
+    for info in BASELINES.values():
+        module, _, factory = info.adapter.partition(":")
+        assert bool(info.adapter) == bool(info.provider) != bool(info.why_not and not info.weights)
+        if info.adapter:
+            path = Path(info_module.__file__).with_name(f"{module}.py")
+            assert f"def {factory}(" in path.read_text() or f"class {factory}" in path.read_text()
+        assert not info.environment or info.environment in ENVIRONMENTS
+
+
+def test_states_come_with_reason_and_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for info in BASELINES.values():
+        assert (info.state == "ready") == (info.reason == "") == (info.remedy == "")
+    assert BASELINES["ridge"].state == "ready"
+    assert BASELINES["dnnr"].state == "unavailable"
+    assert "Python below 3.11" in BASELINES["dnnr"].reason
+    missing = BaselineInfo("X", "Other", "no-such-package", "x:x")
+    assert missing.state == "unavailable"
+    assert "pip install" in missing.remedy
+    clashing = BaselineInfo("X", "Other", "no-such-package", "x:x", "deeptab")
+    assert clashing.state == "needs environment"  # tests have a cache folder of their own
+    assert clashing.remedy == "Run: tabnsm bench env deeptab"
+
+
+def test_weights_must_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    weights = tmp_path / "weights.ckpt"
+    monkeypatch.setenv("TABNSM_TABPFN_WEIGHTS", str(weights))
+    assert BASELINES["tabpfn-v2"].state == "unavailable"
+    weights.touch()
+    assert BASELINES["tabpfn-v2"].state in ("ready", "needs environment")
+
+
+def test_unknown_methods_get_a_hint() -> None:
+    with pytest.raises(InvalidOptionError, match="Did you mean lightgbm"):
+        make("ligthgbm")
+    with pytest.raises(InvalidOptionError, match="No kept package has it"):
+        make("amformer")
+
+
+OWN = """
+import numpy as np
+
+class Nearest:
+    def __init__(self, k=1):
+        self.k = k
+    def get_params(self, deep=True):
+        return {"k": self.k}
+    def fit(self, X, y):
+        self.X, self.y = X, y
+    def predict(self, X):
+        distance = ((X[:, None] - self.X) ** 2).sum(axis=2)
+        return self.y[distance.argsort(axis=1)[:, : self.k]].mean(axis=1)
+
+class Whole:
+    takes_frames = True
+    def fit(self, data, *, seed, time_limit, n_threads):
+        return {"columns": list(data.train_frame)}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_methods.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("own_methods", None)
+
+
+def predictions(method: Any, data: Prepared) -> np.ndarray:
+    method.fit(data, seed=0, time_limit=None, n_threads=1)
+    return np.asarray(method.predict(data.test.x, None))
+
+
+@pytest.mark.usefixtures("own")
+def test_code_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, mixed: Prepared) -> None:
+    monkeypatch.setenv("TABNSM_METHOD_DNNR", "own_methods:Nearest")
+    assert BASELINES["dnnr"].state == "ready"
+    found = predictions(make("dnnr", {"k": 5, "max_epochs": 3}), mixed)
+    np.testing.assert_allclose(found, predictions(make("knn-5"), mixed))
+    monkeypatch.setenv("TABNSM_METHOD_DNNR", "own_methods:Whole")
+    assert make("dnnr").takes_frames
+    monkeypatch.setenv("TABNSM_METHOD_DNNR", "own_methods:Missing")
+    with pytest.raises(InvalidOptionError, match="TABNSM_METHOD_DNNR must be module:factory"):
+        make("dnnr")
+
+
+@pytest.mark.parametrize("key", TABNSM_METHODS)
+def test_tabnsm_takes_frames(key: str, mixed: Prepared) -> None:
+    import pandas as pd
+
+    frames = []
+    for part in (mixed.train, mixed.validation, mixed.test):
+        frame = pd.DataFrame(part.x, columns=list("abcd"))
+        frames.append(frame.assign(c=frame["c"].map({0: "x", 1: "y", 2: "z"})))
+    names = ("train_frame", "validation_frame", "test_frame")
+    data = Prepared(**{**vars(mixed), **dict(zip(names, frames, strict=True))})
+    method = make(key, {"max_epochs": 3, "huber_weight": 1.0})
+    assert method.takes_frames
+    facts = method.fit(data, seed=0, time_limit=None, n_threads=1)
+    assert facts["epochs"] == 3
+    assert facts["options"]["objective"]["huber_weight"] == 1.0
+    assert facts["options"]["architecture"]["d_token"] == {"d": 32, "p": 64, "f": 16}[key[7]]
+    assert len(facts["history"]["seconds"]) == 3
+    predicted = method.predict(mixed.test.x, frames[2])
+    assert predicted.shape == mixed.test.y.shape
+    again = make(key, {"max_epochs": 3, "huber_weight": 1.0})
+    again.fit(data, seed=0, time_limit=None, n_threads=1)
+    np.testing.assert_array_equal(predicted, again.predict(mixed.test.x, frames[2]))
+
+
+def test_options_of_the_run_are_no_options_of_the_method() -> None:
+    with pytest.raises(InvalidOptionError, match="got 'random_state'"):
+        make("tabnsm-paper", {"random_state": 1})

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.tests.made_results import done
+from tabnsm.errors import InvalidDataError
+from tabnsm_bench.marked_tables import make_table
+from tabnsm_bench.protocol import RunSpec
+from tabnsm_bench.standing import standing_table
+
+
+def run(method: str, dataset: str, score: float, *, split: int = 42):
+    return done(RunSpec(method, dataset, split=split, encoding="default"), score)
+
+
+def test_a_row_per_dataset_and_average_ranks() -> None:
+    results = [
+        run("tabnsm-default", "cpu_small", 2.0),
+        run("tabnsm-default", "cpu_small", 4.0, split=43),
+        run("tabnsm-paper", "cpu_small", 1.0),
+        run("ridge", "cpu_small", 3.0),
+        run("ridge", "cpu_small", 3.0, split=43),
+        run("mlp", "cpu_small", 2.1),
+        run("tabnsm-default", "ames_housing", 5.0),
+        run("ridge", "ames_housing", 4.0),
+        run("tabnsm-default", "alone", 5.0),
+    ]
+    found = standing_table(results)
+    texts = [[cell.text for cell in row] for row in found.rows]
+    assert texts == [
+        ["ames_housing", "RMSE", "1", "5.000", "2 of 2", "Ridge", "4.000", "-20.0"],
+        ["cpu_small", "RMSE", "2", "3.000 ± 1.414", "1 of 3", "MLP (1 of the splits)", "2.100",
+         "+5.0"],
+    ]  # fmt: skip
+    assert [found.rows[k][3].emphasis for k in (0, 1)] == ["", "best"]
+    said = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
+    assert found.notes[1].endswith(said)
+    assert make_table("standing", results).rows == found.rows
+
+
+def test_heavy_tails_are_compared_by_the_mean_absolute_error() -> None:
+    name = "ct_real_estate_partial"
+    ours, ridge = run("tabnsm-default", name, 9.0), run("ridge", name, 3.0)
+    ours["metrics"]["test"]["mae"], ridge["metrics"]["test"]["mae"] = 1.0, 2.0
+    (row,) = standing_table([ours, ridge]).rows
+    assert [row[1].text, row[3].text, row[4].text] == ["MAE", "1.000", "1 of 2"]
+
+
+def test_nothing_to_compare() -> None:
+    with pytest.raises(InvalidDataError, match="needs runs of tabnsm-default"):
+        standing_table([run("ridge", "cpu_small", 1.0)])
+    presets = [run(f"tabnsm-{preset}", "cpu_small", 1.0) for preset in ("default", "fast")]
+    with pytest.raises(InvalidDataError, match="got none of a baseline"):
+        standing_table(presets)
+
+
+def test_footnotes_of_the_best_other_method() -> None:
+    spec = RunSpec("mlp", "cpu_small", encoding="default", max_epochs=20)
+    found = standing_table([run("tabnsm-default", "cpu_small", 2.0), done(spec, 3.0)])
+    assert found.rows[0][5].marks == (1,)
+    assert list(found.footnotes) == ["at most 20 epochs"]

@@ -1,0 +1,36 @@
+"""TimeBudget: the seconds of one fit, counted from its call."""
+
+from __future__ import annotations
+
+import math
+import time
+
+
+class TimeBudget:
+    """Seconds that a fit may take, from the moment this is made.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds; None is no limit.
+
+    Examples
+    --------
+    >>> TimeBudget(None).seconds_left()
+    inf
+    >>> budget = TimeBudget(60.0)
+    >>> budget.charge(100.0)
+    >>> budget.seconds_left()
+    0.0
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        self._ends = math.inf if limit is None else time.monotonic() + limit
+
+    def seconds_left(self) -> float:
+        """Seconds until the limit, at least 0; infinite without a limit."""
+        return max(self._ends - time.monotonic(), 0.0)
+
+    def charge(self, seconds: float) -> None:
+        """Count seconds that an earlier run, which is resumed, has used."""
+        self._ends -= seconds

@@ -1,0 +1,89 @@
+"""Networks that do not fit into memory are refused before any work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from tabnsm.errors import InvalidOptionError
+from tabnsm.nn.config import ArchitectureConfig
+from tabnsm.nn.size import count_weights
+from tabnsm.training.config import TrainingConfig
+
+_BYTES = 4  # of a float32
+# Weights, their gradients, AdamW's two moments, and the best weights so far.
+_COPIES = 5
+# Tokens of a batch and their gradients.
+_TOKEN_COPIES = 2
+_GROWING = ("d_token", "head_width", "compress_block_size")
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory of this machine, or None where the system does not say.
+
+    Returns
+    -------
+    int or None
+    """
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_memory(
+    architecture: ArchitectureConfig,
+    training: TrainingConfig,
+    n_rows: int,
+    n_features: int = 1,
+    category_sizes: Sequence[int] | None = None,
+    pieces: Tensor | None = None,
+) -> None:
+    """Refuse a network of which one step of training needs more memory than the machine has.
+
+    It counts only what is needed in any case, so that nothing is refused that would work.
+
+    Parameters
+    ----------
+    architecture : ArchitectureConfig
+    training : TrainingConfig
+    n_rows : int
+        Rows of the table.
+    n_features : int, default 1
+        Encoded features; with 1 only what no table could make fit is refused.
+    category_sizes : sequence of int or None
+    pieces : Tensor or None
+        As for `TabNSM`.
+
+    Raises
+    ------
+    InvalidOptionError
+        With the size of the network and what to lower.
+    """
+    memory = physical_memory()
+    if memory is None:
+        return
+    batch_size = min(training.resolved_batch_size(n_rows), n_rows)
+    n_tokens = batch_size * n_features * architecture.d_token
+    try:
+        n_weights = count_weights(architecture, n_features, category_sizes, pieces)
+        needed = _BYTES * (_COPIES * n_weights + _TOKEN_COPIES * n_tokens)
+        if needed <= memory:
+            return
+        size = f"{n_weights:,} weights need at least {_gigabytes(needed)} to train"
+    except OverflowError:
+        size = "its weights have more bytes than can be addressed"
+    default = ArchitectureConfig()
+    got = ", ".join(f"{name}={getattr(architecture, name)}" for name in _GROWING)
+    usual = ", ".join(f"{getattr(default, name)}" for name in _GROWING)
+    raise InvalidOptionError(
+        f"A network must fit into memory ({_gigabytes(memory)}), got {got} and batches of "
+        f"{batch_size} rows: for {n_features} feature(s), {size}. Lower what is far above its "
+        f"default ({usual}), or batch_size."
+    )
+
+
+def _gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:,.1f} GB"

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from tabnsm import InvalidOptionError, TabNSMRegressor
+from tabnsm.nn.config import ArchitectureConfig
+from tabnsm.preprocessing import TableEncoder
+from tabnsm.training.config import TrainingConfig
+from tabnsm.training.memory import check_memory, physical_memory
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+
+
+@pytest.mark.parametrize(
+    "options", [{"d_token": 10**6}, {"head_width": 10**10}, {"d_token": 4 * 10**20}]
+)
+def test_a_network_that_no_machine_holds_is_refused_before_encoding(options, monkeypatch):
+    def fail(*_):
+        raise AssertionError("the table was encoded")
+
+    monkeypatch.setattr(TableEncoder, "fit_transform", fail)
+    (name, value), *_ = options.items()
+    message = rf"must fit into memory \(.* GB\), got .*{name}={value}.* Lower what"
+    with pytest.raises(InvalidOptionError, match=message):
+        TabNSMRegressor(**options).fit(X, X[:, 0])
+
+
+def test_the_number_of_features_counts(monkeypatch):
+    monkeypatch.setattr("tabnsm.training.memory.physical_memory", lambda: 2**25)
+    sizes = ArchitectureConfig(), TrainingConfig(batch_size=256)
+    check_memory(*sizes, 1000, 100)
+    with pytest.raises(
+        InvalidOptionError, match=r"256 rows: for 5000 feature\(s\), .* weights need"
+    ):
+        check_memory(*sizes, 1000, 5000)
+    check_memory(*sizes, 4, 100)  # a batch has no more rows than the table
+    wide = np.random.default_rng(0).normal(size=(40, 3000))
+    with pytest.raises(InvalidOptionError, match=r"3000 feature\(s\)"):
+        TabNSMRegressor().fit(wide, wide[:, 0])
+
+
+def test_a_system_that_does_not_tell_refuses_nothing(monkeypatch):
+    assert physical_memory() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.delattr(os, "sysconf")
+    assert physical_memory() is None
+    check_memory(ArchitectureConfig(d_token=10**6), TrainingConfig(), 10)
