@@ -320,17 +320,11 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
 def test_fit_refuses_in_one_line(
     folder: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = [
-        "fit",
-        str(folder / "data.csv"),
-        "--target",
-        "price",
-        "--out",
-        str(folder / "no.safetensors"),
-    ]
+    out = folder / "no.safetensors"
+    base = ["fit", str(folder / "data.csv"), "--target", "price", "--out", str(out)]
     assert main([*base, *options]) == 2
     assert message in error_line(capsys)
-    assert not (folder / "no.safetensors").exists()
+    assert not out.exists()
 
 
 def test_other_commands_refuse_in_one_line(
