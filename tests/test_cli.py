@@ -406,6 +406,23 @@ def test_interrupting_a_fit_saves_the_best_model(folder: Path, tmp_path: Path) -
     assert len(TabNSMRegressor.load(out).history_) >= 1
 
 
+def test_ctrl_c_while_the_model_is_saved_does_not_lose_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = TabNSMRegressor.save
+
+    def interrupted(self: TabNSMRegressor, path: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+        save(self, path)
+
+    monkeypatch.setattr(TabNSMRegressor, "save", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    assert fit(folder, "--drop", "id", out="twice.safetensors", epochs=1) == 0
+    assert (folder / "twice.safetensors").exists()
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
 def test_interrupting_a_prediction_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     paths = [str(folder / "model.safetensors"), str(folder / "data.csv")]

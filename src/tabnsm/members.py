@@ -28,12 +28,12 @@ from tabnsm.training.loop import (
 )
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
+from tabnsm.training.scores import ValidationScores
 
 if TYPE_CHECKING:
     from tabnsm.preprocessing import TableEncoder, TargetScaler
     from tabnsm.presets import Options
     from tabnsm.training.progress import TrainingProgress
-    from tabnsm.training.scores import ValidationScores
 
 
 # Why a network may end before it is trained to its end.
@@ -142,6 +142,9 @@ class MemberTraining:
 
     def evaluate(self) -> ValidationScores:
         """Scores of all networks together on the validation rows."""
+        best = self.histories[0].best
+        if len(self.kept) == 1 and best.validation_mae is not None and best.score is not None:
+            return ValidationScores(best.validation_rmse, best.validation_mae, best.score)
         return self._trainer(None).evaluate(join_members(self.models))
 
     def _trainer(self, report: Report | None) -> Trainer:

@@ -267,8 +267,8 @@ class TableEncoder:
         )
         longer = 2 * error.seconds - error.seconds_left
         remedy = f"Raise time_limit by about {longer:.0f} s"
-        if self.config.text_cache:
-            remedy += "; texts embedded so far are in the cache, so that less is left to do"
+        if error.n_done and self.config.text_cache:
+            remedy += f"; the {error.n_done:,} texts embedded so far are in the cache"
         if all(spec.kind in ("drop", "text") for spec in self.specs):
             raise InvalidOptionError(
                 "time_limit must be long enough for the text of a table without other columns. "
