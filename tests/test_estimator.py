@@ -631,8 +631,11 @@ def test_verbose_levels(
     assert capfd.readouterr() == ("", "")
     quick(verbose=2).fit(*mixed)
     assert capfd.readouterr().err.count("validation RMSE") == 3
-    quick(verbose=1).fit(*mixed)
-    assert "3/3" in capfd.readouterr().err
+    for one in (1, True, np.True_):
+        quick(verbose=one).fit(*mixed)
+        assert "3/3" in capfd.readouterr().err
+    quick(verbose=False).fit(*mixed)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_cp_reproduces_the_papers_linear_regression(data_dir: Path) -> None:

@@ -72,6 +72,23 @@ def test_load_in_another_process_is_bit_equal(
     np.testing.assert_array_equal(np.load(args[2]), model.predict(frame))
 
 
+def test_how_much_a_fit_prints_is_not_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    loud = TabNSMRegressor(max_epochs=1, d_token=8, random_state=0, verbose=2)
+    loud.fit(frame, frame["a"].fillna(0) + (frame["b"] == "x")).save(path)
+    tensors, meta = read_container(path)
+    parts = meta["params"], meta["options"]["encoder"], meta["encoder"]["config"]
+    for part in parts:
+        assert "verbose" not in part
+        part["verbose"] = 2  # as in files of earlier versions
+    old = tmp_path / "old.safetensors"
+    write_container(old, tensors, meta)
+    for file in (path, old):
+        loaded = TabNSMRegressor.load(file)
+        assert loaded.verbose == 0
+        assert loaded.encoder_.config.verbose == loaded.options_.encoder.verbose == 0
+
+
 def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     model.save(path)

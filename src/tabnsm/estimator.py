@@ -182,7 +182,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState or None, default None
         Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
-        0 is silent, 1 shows a bar, 2 a line per epoch.
+        0 is silent, 1 or True shows a bar, 2 a line per epoch. Not saved with the model.
 
     Attributes
     ----------
@@ -597,7 +597,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"validation_fraction must be > 0 and < 1, got {self.validation_fraction!r}. "
                 "Pass X_val and y_val to validate on rows of your own."
             )
-        require(is_integer(self.verbose, 0), "verbose must be an integer >= 0", self.verbose)
+        is_level = isinstance(self.verbose, (bool, np.bool_)) or is_integer(self.verbose, 0)
+        require(is_level, "verbose must be an integer >= 0", self.verbose)
         if resume and self.checkpoint_dir is None:
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."

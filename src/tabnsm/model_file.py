@@ -44,6 +44,9 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
     check_model_ending(path)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
+    options = estimator.options_.to_dict()
+    # How much a fit prints is no property of the model.
+    del encoder_meta["config"]["verbose"], options["encoder"]["verbose"]
     weights = estimator.model_.state_dict()
     n_members = len(members_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
@@ -57,7 +60,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
         "format_version": FORMAT_VERSION,
         "tabnsm_version": __version__,
         "params": _plain_params(estimator),
-        "options": estimator.options_.to_dict(),
+        "options": options,
         "encoder": encoder_meta,
         "scaler": estimator.scaler_.to_state(),
         "linear_scaler": None if linear is None else linear.scaler.to_state(),
@@ -100,10 +103,11 @@ def _restore(
     meta: dict[str, Any],
     text_encoder: str | TextEncoder | None,
 ) -> TabNSMRegressor:
-    estimator = cls(**meta["params"])
+    estimator = cls(**meta["params"] | {"verbose": 0})
     options: dict[str, dict[str, Any]] = meta["options"]
     flat: dict[str, Any] = dict(EARLIER_OPTIONS)
     flat |= {name: value for part in options.values() for name, value in part.items()}
+    flat["verbose"] = 0  # files of earlier versions say how much their fit printed
     if text_encoder is not None:
         estimator.set_params(text_encoder=text_encoder)
         flat["text_encoder"] = text_encoder
@@ -149,7 +153,8 @@ def _restore(
 
 def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(EncoderConfig)}
-    return {name: value for name, value in EARLIER_OPTIONS.items() if name in known} | config
+    earlier = {name: value for name, value in EARLIER_OPTIONS.items() if name in known}
+    return earlier | config | {"verbose": 0}
 
 
 def check_meta(path: str | Path, meta: dict[str, Any]) -> None:
@@ -176,6 +181,7 @@ def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
     params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
     if not isinstance(params["text_encoder"], str):
         params["text_encoder"] = params["text_encoder"].name
+    del params["verbose"]
     params["device"] = str(params["device"])
     if params["checkpoint_dir"] is not None:
         params["checkpoint_dir"] = str(params["checkpoint_dir"])

@@ -69,7 +69,7 @@ def test_a_fit_has_the_bits_of_the_dense_one(dense: np.ndarray) -> None:
 
 
 def test_the_whole_table_is_never_dense_in_float64() -> None:
-    matrix = sp.random_array((20_000, 500), density=0.001, rng=0, format="csr")
+    matrix = sp.random(20_000, 500, density=0.001, random_state=0, format="csr")
     encoder = TableEncoder(EncoderConfig(n_pieces=0))
     tracemalloc.start()
     encoder.fit_transform(Table.from_native(matrix))

@@ -193,7 +193,7 @@ class TableEncoder:
         meta: dict[str, Any],
         text_encoder: str | TextEncoder | None = None,
     ) -> TableEncoder:
-        """Rebuild a fitted encoder; a text model is loaded and checked here, not at first use.
+        """Rebuild a fitted encoder; that its text model is there is checked here, not at first use.
 
         Parameters
         ----------
@@ -250,11 +250,6 @@ class TableEncoder:
             raise InvalidDataError(
                 f"A table must have a column with values, got {table.n_columns} column(s), all "
                 f"{' or '.join(notes)}. Check how the file was read."
-            )
-        if not any(column.spec.varies for column in fitted):
-            warn(
-                f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
-                "model can only predict a constant. Check which columns and rows were passed."
             )
         return fitted
 

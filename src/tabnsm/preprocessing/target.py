@@ -318,6 +318,12 @@ def _to_float(values: Any) -> NDArray[np.float64]:
             "The target must be numbers, got dates. Convert them, for example to days since a "
             "fixed date."
         )
+    if column.is_duration:
+        warn(
+            "The target holds durations and is learned in seconds, which predictions are, too. "
+            "Convert it to numbers to learn another unit, for example with y / "
+            "pandas.Timedelta('1h')."
+        )
     numbers, bad = numbers_or_missing(column)
     if bad:
         raise InvalidDataError(
