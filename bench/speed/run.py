@@ -30,6 +30,7 @@ from measure import show
 
 from tabnsm import kernels
 from tabnsm.container import atomic_write
+from tabnsm_bench.evidence import code_state
 
 BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parent
@@ -137,6 +138,7 @@ def measure(benchmark: Benchmark, data_dir: Path) -> dict[str, Any]:
         "measured_at": moment.isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - started, 1),
         "busy_cores_before": busy,
+        "code": code_state(),
         "result": result,
     }
 

@@ -29,6 +29,7 @@ from sklearn.model_selection import train_test_split
 from tabnsm import TabNSMRegressor
 from tabnsm.container import atomic_write
 from tabnsm.metrics import regression_metrics
+from tabnsm_bench.evidence import code_state
 
 SPLITS = (42, 43)
 MARKS = ("<!-- screens -->", "<!-- end of screens -->")
@@ -77,6 +78,7 @@ def screen(data_dir: Path, name: str, *, n_rows: int, **options: Any) -> dict[st
         "mae": [score["mae"] for score in scores],
         "seconds": round(time.perf_counter() - started, 1),
         "versions": {package: version(package) for package in ("tabnsm", "torch", "numpy")},
+        "code": code_state(),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tabnsm_bench.evidence import empty_code
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.store import empty_result
 from tabnsm_bench.studies import STUDIES
@@ -16,6 +17,7 @@ from tabnsm_bench.studies import STUDIES
 PAPER = {"cpu_small": "CP", "nyc_air_quality": "AQ", "sarcos_test4449": "SA"}
 BASE = {"cpu_small": 2.8, "nyc_air_quality": 5.1, "sarcos_test4449": 0.2}
 ROWS = defaultdict(lambda: 50, cpu_small=80, nyc_air_quality=190, sarcos_test4449=44)
+CODE = empty_code() | {"fingerprint": "f", "library": "l", "commit": "0" * 40}
 METHODS = ("tabnsm-default", "tabnsm-paper", "ridge", "knn-5", "catboost", "lightgbm", "mlp")
 
 
@@ -41,6 +43,7 @@ def done(spec: RunSpec, rmse: float, **facts: Any) -> dict[str, Any]:
         "metrics": {"test": metrics, "validation": metrics},
         "fit_seconds": 10.0 * spec.sample_fraction,
         "predict_seconds": 0.1,
+        "code": CODE,
         "peak_memory_mb": 300.0 + 500 * spec.feature_fraction,
         "settings": {
             "n_features": round(12 * spec.feature_fraction),

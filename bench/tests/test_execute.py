@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm_bench.evidence import code_state, empty_code, fingerprint
 from tabnsm_bench.execute import execute, make_method, peak_memory_mb
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.store import empty_result
@@ -38,6 +39,8 @@ def test_a_run_is_described_in_full(table_dir: Path) -> None:
         assert 0.05 < result["metrics"][part]["rmse"] < 0.2
     assert None not in (result["fit_seconds"], result["predict_seconds"], result["encode_seconds"])
     assert result["peak_memory_mb"] >= result["memory_before_fit_mb"] > 10
+    assert result["dataset"]["judged_by"] == "rmse"
+    assert result["code"] == empty_code() | code_state() | {"fingerprint": fingerprint(spec)}
 
 
 def test_arrays_and_frames_lead_to_the_same_figures(table_dir: Path) -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tabnsm_bench.rank_tests import (
-    benjamini_hochberg,
     critical_difference,
     friedman_chi2,
     rank_methods,
@@ -51,12 +50,6 @@ def test_the_signed_rank_test_is_scipys_exact_one() -> None:
     differences = np.random.default_rng(0).normal(-0.3, 1, 30)
     expected = stats.wilcoxon(differences, alternative="less", method="exact").pvalue
     assert signed_rank_p(differences) == pytest.approx(expected)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_benjamini_hochberg_is_scipys(p_values: list[float]) -> None:
-    expected = stats.false_discovery_control(p_values)
-    assert benjamini_hochberg(p_values) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.tests.processes import Log, claims, exit_code, fits, start
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm_bench.evidence import fingerprint
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.run import n_cores, run_many, run_one
-from tabnsm_bench.store import load_results
+from tabnsm_bench.store import load_results, read_result, write_result
 
 
 def test_failures_are_kept_apart_and_retried_once_per_call(
@@ -32,6 +34,32 @@ def test_failures_are_kept_apart_and_retried_once_per_call(
     assert [name for name, _, _ in fits(toys)] == ["Killed", "Failing", "Killed"]
     assert [result["state"] for result in load_results(results)] == ["failed", "done"]
     assert not claims(results)
+
+
+def test_other_options_under_the_same_name_are_another_run(
+    table_dir: Path, tmp_path: Path, toys: Path
+) -> None:
+    results, spec = tmp_path / "results", RunSpec("toy_methods:Failing", "toy")
+    Path(os.environ["TOY_CURE"]).touch()
+    done = run_one(spec, table_dir, results)
+    assert done["code"]["fingerprint"] == fingerprint(spec)
+
+    def remade(found: str | None, log: Log) -> dict[str, Any]:
+        """The result after a run that finds one with another fingerprint."""
+        code = done["code"] | {"fingerprint": found}
+        write_result(done | {"code": code, "fit_seconds": -1.0}, results)
+        run_many([spec], table_dir, results, display=log)
+        return read_result(spec.path(results))
+
+    log = Log()
+    for other in ("that of other options", None):
+        new = remade(other, log)
+        assert new["code"] == done["code"]
+        assert new["fit_seconds"] > 0
+    Path(os.environ["TOY_CURE"]).unlink()
+    kept = remade("that of other options", log)  # a failure does not take the place of a result
+    assert (kept["state"], kept["fit_seconds"]) == ("done", -1.0)
+    assert [line.split()[-1] for line in log.lines] == ["done", "done", "failed"]
 
 
 def test_calls_share_the_work(table_dir: Path, tmp_path: Path, toys: Path) -> None:

@@ -46,6 +46,38 @@ def test_heavy_tails_are_compared_by_the_mean_absolute_error() -> None:
     assert [row[1].text, row[3].text, row[4].text] == ["MAE", "1.000", "1 of 2"]
 
 
+def test_runs_say_what_their_dataset_is_judged_by() -> None:
+    results = [run(method, "mine", 2.0) for method in ("tabnsm-default", "ridge")]
+    assert standing_table(results).rows[0][1].text == "RMSE"
+    results[0]["dataset"]["judged_by"] = "mae"  # as the sidecar of the table said
+    assert standing_table(results).rows[0][1].text == "MAE"
+
+
+def test_rows_of_earlier_code_are_marked() -> None:
+    results = [
+        run(method, dataset, 2.0)
+        for dataset in ("ames_housing", "cpu_small")
+        for method in ("tabnsm-default", "ridge")
+    ]
+    for result in results:
+        result["code"] = None
+    said = "All runs are from before results recorded their code and options."
+    assert said in standing_table(results).notes
+    new = {"fingerprint": "f", "library": "new", "committed_at": "2026-02-01", "commit": "b" * 40}
+    for result in results:
+        result["code"] = new
+    assert not standing_table(results).footnotes
+    old = {"library": "old", "committed_at": "2026-01-01", "commit": "a" * 40, "dirty": True}
+    results[2]["code"] = new | old
+    results[3]["code"] = None
+    found = standing_table(results)
+    assert list(found.footnotes) == [
+        "by earlier code (commit aaaaaaa and changes)",
+        "from before results recorded their code and options",
+    ]
+    assert [(row[3].marks, row[5].marks) for row in found.rows] == [((), ()), ((1,), (2,))]
+
+
 def test_nothing_to_compare() -> None:
     with pytest.raises(InvalidDataError, match="needs runs of tabnsm-default"):
         standing_table([run("ridge", "cpu_small", 1.0)])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tabnsm.errors import InvalidDataError
+from tabnsm_bench.evidence import empty_code
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.store import (
     empty_result,
@@ -37,9 +38,22 @@ def test_files_under_way_are_no_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("state", "finished"), [("done", 1), ("timeout", 1), ("failed", 0)])
 def test_what_is_finished(tmp_path: Path, state: str, finished: int) -> None:
     spec = RunSpec("a", "t")
-    assert not is_finished(spec, tmp_path)
-    write_result(empty_result(spec) | {"state": state}, tmp_path)
-    assert is_finished(spec, tmp_path) == bool(finished)
+    assert not is_finished(spec, tmp_path, "f")
+    code = empty_code() | {"fingerprint": "f"}
+    write_result(empty_result(spec) | {"state": state, "code": code}, tmp_path)
+    assert is_finished(spec, tmp_path, "f") == bool(finished)
+    assert not is_finished(spec, tmp_path, "other options")
+    assert not is_finished(spec, tmp_path, None)
+
+
+def test_a_name_alone_is_not_finished(tmp_path: Path) -> None:
+    spec = RunSpec("a", "t")
+    result = empty_result(spec) | {"state": "done"}
+    write_result(result, tmp_path)
+    assert not is_finished(spec, tmp_path, "f")
+    del result["code"]  # as results were before
+    write_result(result, tmp_path)
+    assert not is_finished(spec, tmp_path, "f")
 
 
 def test_a_number_that_json_lacks_never_reaches_the_disk(tmp_path: Path) -> None:
@@ -65,4 +79,6 @@ def test_committed_results_are_where_their_spec_says() -> None:
         spec = RunSpec.from_dict(result["spec"])
         assert spec.path(RESULTS) == path
         assert result.keys() == empty_result(spec).keys(), path
+        assert result["code"].keys() == empty_code().keys(), path
+        assert result["code"]["commit"] or result["code"]["commit_added"], path
         assert json.dumps(result, indent=1, ensure_ascii=False) + "\n" == path.read_text(), path

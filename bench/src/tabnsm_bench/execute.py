@@ -13,6 +13,7 @@ from typing import Any
 
 from tabnsm.errors import InvalidOptionError
 from tabnsm.metrics import regression_metrics
+from tabnsm_bench.evidence import code_state, empty_code, fingerprint
 from tabnsm_bench.protocol import Method, RunSpec
 from tabnsm_bench.store import empty_result
 
@@ -48,6 +49,8 @@ def execute(
     from tabnsm_bench.prepare import prepare
 
     method = make_method(spec)
+    # Before the fit: the checkout may have moved on by its end.
+    code = empty_code() | code_state() | {"fingerprint": fingerprint(spec)}
     on_phase("encode")
     table = load(spec.dataset, data_dir, target=spec.target)
     data, split, notes = prepare(table, spec, encode=not method.takes_frames)
@@ -72,6 +75,7 @@ def execute(
             "features": len(data.feature_names) or settings.get("n_features"),
             "paper": table.descriptor.paper or None,
             "partial": table.partial,
+            "judged_by": table.descriptor.judged_by,
             "file": table.path.name,
             "sha256": table.sha256,
         },
@@ -96,6 +100,7 @@ def execute(
         "settings": settings,
         "versions": versions,
         "machine": {"cpu": _cpu_name(), "n_threads": n_threads, "system": platform.system()},
+        "code": code,
     }
 
 

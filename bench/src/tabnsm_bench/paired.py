@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tabnsm.errors import InvalidDataError
+from tabnsm_bench.evidence import Provenance
 from tabnsm_bench.main_runs import Result, group_runs, run_notes
 from tabnsm_bench.naming import display_name
 from tabnsm_bench.table_text import Cell, Footnotes, TextTable, score_text
@@ -37,7 +38,7 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
     InvalidDataError
         If TabNSM's default preset has not been run.
     """
-    compared, notes = compare(results, metric)
+    compared, notes, remarks = compare(results, metric)
     footnotes = Footnotes()
     rows = []
     for dataset, scores in compared.items():
@@ -52,7 +53,8 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
         is_grouped=True,
         notes=[
             "Mean ± standard deviation over splits; a positive change is worse than TabNSM. The "
-            "change is the mean of those on each split, ± their standard deviation."
+            "change is the mean of those on each split, ± their standard deviation.",
+            *remarks,
         ],
         footnotes=footnotes.notes,
     )
@@ -60,7 +62,7 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
 
 def compare(
     results: Sequence[Result], metric: str
-) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]]]:
+) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]], list[str]]:
     """Scores of each method on the splits that TabNSM was run on, too.
 
     Parameters
@@ -74,6 +76,8 @@ def compare(
         By dataset and then by method, the one with the lowest change against TabNSM first.
     notes : dict
         Of each method and dataset.
+    remarks : list of str
+        On all runs together.
 
     Raises
     ------
@@ -81,6 +85,7 @@ def compare(
         If there is nothing to compare.
     """
     groups, _ = group_runs(results, metric, "default", common_splits=False)
+    provenance = Provenance([result for runs in groups.values() for _, result in runs])
     scores: dict[str, dict[str, Scores]] = defaultdict(dict)
     notes: dict[tuple[str, str], list[str]] = {}
     for (method, dataset), runs in groups.items():
@@ -88,7 +93,11 @@ def compare(
         for spec, result in runs:
             by_split[spec.split].append(float(result["metrics"]["test"][metric]))
         scores[dataset][method] = {split: float(np.mean(v)) for split, v in by_split.items()}
-        notes[method, dataset] = [note for run in runs for note in run_notes(*run)]
+        notes[method, dataset] = [
+            note
+            for spec, result in runs
+            for note in (*run_notes(spec, result), *provenance.notes(result))
+        ]
     compared: dict[str, dict[str, Scores]] = {}
     for dataset in sorted(scores):
         ours = scores[dataset].get(OURS)
@@ -106,7 +115,7 @@ def compare(
             f"A comparison needs runs of {OURS} and of another method, with --encoding default, "
             "on the same split, got none. Make some with: tabnsm bench run --encoding default"
         )
-    return compared, notes
+    return compared, notes, provenance.remarks
 
 
 def changes(theirs: Scores, ours: Scores) -> np.ndarray:

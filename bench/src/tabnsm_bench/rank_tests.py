@@ -1,8 +1,6 @@
-"""Tests on ranks, each a formula: Friedman, Nemenyi, Wilcoxon, Benjamini-Hochberg."""
+"""Tests on ranks, each a formula: Friedman, Nemenyi, Wilcoxon."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,29 +126,3 @@ def signed_rank_p(differences: Floats) -> float:
         chances[rank:] = (chances[rank:] + chances[: len(chances) - rank]) / 2
         chances[:rank] /= 2
     return float(min(1.0, chances[: doubled[differences > 0].sum() + 1].sum()))
-
-
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for their number, so that the share of false discoveries is bounded.
-
-    Parameters
-    ----------
-    p_values : sequence of float
-        In any order.
-
-    Returns
-    -------
-    list of float
-        In the same order.
-
-    Examples
-    --------
-    >>> benjamini_hochberg([0.25, 0.125, 0.5, 0.125])
-    [0.3333333333333333, 0.25, 0.5, 0.25]
-    """
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p)[::-1]
-    scaled = p[order] * len(p) / np.arange(len(p), 0, -1)
-    corrected = np.empty_like(p)
-    corrected[order] = np.minimum.accumulate(np.minimum(scaled, 1.0))
-    return [float(value) for value in corrected]

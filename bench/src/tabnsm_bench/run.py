@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from tabnsm.errors import InvalidOptionError
 from tabnsm_bench.claims import Claim
+from tabnsm_bench.evidence import code_state, empty_code, fingerprint
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.store import empty_result, is_finished, read_result, write_result
 from tabnsm_bench.supervise import Ending, Interrupted, Watch, supervise
@@ -86,7 +87,8 @@ def run_many(
 
     Other calls may work on the same folder at the same time, on this machine or through a
     shared folder: a run that one of them has claimed is left to it. A run that failed in an
-    earlier call is tried once more. After Ctrl-C all that was finished is kept.
+    earlier call is tried once more, and one that was made with other options under the same name
+    is made anew. After Ctrl-C all that was finished is kept.
 
     Parameters
     ----------
@@ -139,6 +141,10 @@ def n_cores(n_processes: int = 1) -> int:
     return max(1, available // n_processes)
 
 
+def _is_done(path: Path) -> bool:
+    return path.exists() and bool(read_result(path)["state"] == "done")
+
+
 class _Crew:
     """Threads that each take the next run, and wait for its process."""
 
@@ -182,7 +188,8 @@ class _Crew:
                 return
 
     def _take(self, spec: RunSpec) -> None:
-        if is_finished(spec, self.results_dir):
+        made_by = fingerprint(spec)
+        if is_finished(spec, self.results_dir, made_by):
             return self.display.skipped(spec, "finished")
         path = spec.path(self.results_dir)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,15 +198,17 @@ class _Crew:
             return self.display.skipped(spec, "claimed")
         with claim:
             # Its last holder may have finished it just before we got the claim.
-            if is_finished(spec, self.results_dir):
+            if is_finished(spec, self.results_dir, made_by):
                 return self.display.skipped(spec, "finished")
             watch = Watch(spec)
             self.display.started(watch)
             ending = supervise(
                 watch, self.data_dir, self.results_dir, n_threads=self.n_threads, stop=self._stop
             )
-            if ending.state != "done":
-                failure = {"state": ending.state, "error": ending.error}
+            # What other code or options finished before is not lost to a failure.
+            if ending.state != "done" and not _is_done(path):
+                code = empty_code() | code_state() | {"fingerprint": made_by}
+                failure = {"state": ending.state, "error": ending.error, "code": code}
                 write_result(empty_result(spec) | failure, self.results_dir)
         self.display.ended(watch, ending)
         return None

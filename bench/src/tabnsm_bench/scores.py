@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm_bench.evidence import Provenance
 from tabnsm_bench.main_runs import Cell, Result, Runs, group_runs, run_notes
 
 METRICS = ("rmse", "mae")
@@ -127,6 +128,7 @@ def collect_scores(
         raise InvalidOptionError(f"metric must be one of {METRICS}, got {metric!r}.")
     groups, said = group_runs(results, metric, encoding)
     _check_test_rows(groups)
+    provenance = Provenance([result for runs in groups.values() for _, result in runs])
     methods = tuple(sorted({method for method, _ in groups}))
     datasets = tuple(sorted({dataset for _, dataset in groups}))
     shape = (len(methods), len(datasets))
@@ -138,7 +140,7 @@ def collect_scores(
         if len(values) > 1:
             std[i, j] = np.std(values, ddof=1)
         for spec, result in runs:
-            said[method, dataset] += run_notes(spec, result)
+            said[method, dataset] += run_notes(spec, result) + provenance.notes(result)
     return ScoreTable(
         methods,
         datasets,
@@ -158,7 +160,7 @@ def collect_scores(
             if any(spec.max_rows or result["dataset"]["partial"] for spec, result in runs)
         ),
         notes={cell: tuple(dict.fromkeys(words)) for cell, words in said.items() if words},
-        remarks=_remarks(groups),
+        remarks=(*_remarks(groups), *provenance.remarks),
     )
 
 

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tabnsm.errors import InvalidDataError
-from tabnsm_bench.main_runs import Result
+from tabnsm_bench.datasets.catalog import judged_by
+from tabnsm_bench.main_runs import Result, dataset_label
 from tabnsm_bench.naming import display_name
 from tabnsm_bench.paired import OURS, Scores, changes, compare, spread_text
+from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.table_text import Cell, Footnotes, TextTable
-
-BY_MAE = ("ct_real_estate_partial", "us_chronic_disease_partial")
-"""Datasets whose RMSE a few rows make alone: targets with heavy tails."""
 
 
 def standing_table(results: Sequence[Result]) -> TextTable:
@@ -38,7 +37,8 @@ def standing_table(results: Sequence[Result]) -> TextTable:
     InvalidDataError
         If there is no baseline to compare with.
     """
-    compared, notes = _without_other_presets(results)
+    metrics = _metrics(results)
+    compared, notes, remarks = _without_other_presets(results, metrics)
     footnotes = Footnotes()
     rows = []
     for dataset, scores in sorted(compared.items()):
@@ -49,9 +49,13 @@ def standing_table(results: Sequence[Result]) -> TextTable:
         rows.append(
             [
                 Cell(dataset),
-                Cell("MAE" if dataset in BY_MAE else "RMSE"),
+                Cell(metrics[dataset].upper()),
                 Cell(str(len(scores[OURS]))),
-                Cell(spread_text(list(scores[OURS].values())), "best" if rank == 1 else ""),
+                Cell(
+                    spread_text(list(scores[OURS].values())),
+                    "best" if rank == 1 else "",
+                    footnotes.marks(tuple(dict.fromkeys(notes[OURS, dataset]))),
+                ),
                 Cell(f"{rank} of {len(methods)}"),
                 Cell(
                     display_name(best) + _if_fewer(scores[best], scores[OURS]),
@@ -70,6 +74,7 @@ def standing_table(results: Sequence[Result]) -> TextTable:
             "Mean ± standard deviation over splits; a positive change is worse than TabNSM, over "
             "the splits that both have.",
             _average_ranks(compared),
+            *remarks,
         ],
         footnotes=footnotes.notes,
     )
@@ -93,14 +98,25 @@ def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
     )
 
 
+def _metrics(results: Sequence[Result]) -> dict[str, str]:
+    """What each dataset is judged by: as its runs recorded it, else as its descriptor says."""
+    metrics: dict[str, str] = {}
+    for result in results:
+        spec = RunSpec.from_dict(result["spec"])
+        recorded = (result["dataset"] or {}).get("judged_by")
+        if recorded or dataset_label(spec) not in metrics:
+            metrics[dataset_label(spec)] = recorded or judged_by(spec.dataset)
+    return metrics
+
+
 def _without_other_presets(
-    results: Sequence[Result],
-) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]]]:
-    by_rmse, notes = compare(results, "rmse")
-    by_mae, _ = compare(results, "mae")
+    results: Sequence[Result], metrics: Mapping[str, str]
+) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]], list[str]]:
+    by_rmse, notes, remarks = compare(results, "rmse")
+    by_mae, _, _ = compare(results, "mae")
     compared = {}
     for dataset in by_rmse:
-        scores = (by_mae if dataset in BY_MAE else by_rmse)[dataset]
+        scores = (by_mae if metrics[dataset] == "mae" else by_rmse)[dataset]
         kept = {m: s for m, s in scores.items() if m == OURS or not m.startswith("tabnsm-")}
         if len(kept) > 1:
             compared[dataset] = kept
@@ -109,7 +125,7 @@ def _without_other_presets(
             f"Ranks need runs of {OURS} and of a baseline, with --encoding default, on the same "
             "split, got none of a baseline. Make some with: tabnsm bench run --encoding default"
         )
-    return compared, notes
+    return compared, notes, remarks
 
 
 def _if_fewer(theirs: Scores, ours: Scores) -> str:

@@ -12,7 +12,6 @@ from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm_bench.paper import OURS, paper_facts, paper_scores
 from tabnsm_bench.rank_tests import (
     Floats,
-    benjamini_hochberg,
     critical_difference,
     friedman_chi2,
     rank_methods,
@@ -238,6 +237,8 @@ def _omnibus(
 
 
 def _pairwise(table: ScoreTable, ours: str, alpha: float) -> Wilcoxon:
+    from scipy.stats import false_discovery_control
+
     ranks = rank_methods(table.mean)
     mine = ranks[table.methods.index(ours)]
     p = {
@@ -245,7 +246,8 @@ def _pairwise(table: ScoreTable, ours: str, alpha: float) -> Wilcoxon:
         for method, theirs in zip(table.methods, ranks, strict=True)
         if method != ours
     }
-    corrected = dict(zip(p, benjamini_hochberg(list(p.values())), strict=True))
+    adjusted = false_discovery_control(list(p.values()), method="bh")
+    corrected = {method: float(value) for method, value in zip(p, adjusted, strict=True)}
     significant = tuple(method for method, value in corrected.items() if value <= alpha)
     return Wilcoxon(ours, p, corrected, max(corrected.values()), significant)
 

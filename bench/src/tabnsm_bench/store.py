@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tabnsm.errors import InvalidDataError
+from tabnsm_bench.evidence import empty_code
 from tabnsm_bench.protocol import RunSpec
 
 FORMAT = 1
@@ -57,6 +58,7 @@ def empty_result(spec: RunSpec) -> dict[str, Any]:
         "notes": [],
         "versions": None,
         "machine": None,
+        "code": empty_code(),
     }
 
 
@@ -140,8 +142,11 @@ def result_paths(results_dir: str | Path) -> list[Path]:
     return [path for path in paths if path.parts[-3] != STUDIES and not path.name.startswith(".")]
 
 
-def is_finished(spec: RunSpec, results_dir: str | Path) -> bool:
+def is_finished(spec: RunSpec, results_dir: str | Path, fingerprint: str | None) -> bool:
     """Whether a run has a result that is not to be tried again.
+
+    A result that other options led to, under the same name, is none: nor is one that does not say
+    which.
 
     Parameters
     ----------
@@ -149,10 +154,16 @@ def is_finished(spec: RunSpec, results_dir: str | Path) -> bool:
         The run.
     results_dir : str or Path
         Folder of all results.
+    fingerprint : str or None
+        As from `tabnsm_bench.evidence.fingerprint`; None is not finished.
 
     Returns
     -------
     bool
     """
     path = spec.path(results_dir)
-    return path.exists() and read_result(path)["state"] in FINISHED_STATES
+    if fingerprint is None or not path.exists():
+        return False
+    result = read_result(path)
+    made_by = (result.get("code") or {}).get("fingerprint")
+    return result["state"] in FINISHED_STATES and made_by == fingerprint

@@ -64,7 +64,10 @@ class TunedMethod:
         self.key, self.fixed, self.n_trials = key, dict(fixed), n_trials
         self.storage, self.verbose = storage, verbose
         self.space = method_space(key, fixed)
-        self.takes_frames = make(key, fixed).takes_frames
+        method: Any = make(key, fixed)
+        self.takes_frames: bool = method.takes_frames
+        own = {**getattr(method, "options", fixed), **getattr(method, "training", {})}
+        self.options = own | {"tuned": n_trials, "space": describe_space(self.space)}
 
     def fit(
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int

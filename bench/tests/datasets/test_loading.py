@@ -33,6 +33,18 @@ def test_the_papers_nine() -> None:
         assert all(source.page.startswith("https://") for source in known.sources)
 
 
+def test_a_descriptor_says_what_its_dataset_is_judged_by(tmp_path: Path) -> None:
+    assert {known.judged_by for known in DESCRIPTORS.values()} == {"rmse"}
+    for name, said in (("ct_real_estate_partial", {}), ("mine", {"judged_by": "mae"})):
+        (tmp_path / f"{name}.csv").write_text("a,y\n1,2\n")
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "target": "y"} | said))
+    found = all_descriptors(tmp_path)
+    assert found["ct_real_estate_partial"].judged_by == found["mine"].judged_by == "mae"
+    (tmp_path / "mine.json").write_text('{"name": "mine", "target": "y", "judged_by": "mse"}')
+    with pytest.raises(InvalidDataError, match="judged_by of mine must be 'rmse' or 'mae'"):
+        all_descriptors(tmp_path)
+
+
 def test_every_table_of_the_data_folder_loads(data_dir: Path) -> None:
     found = {k: d for k, d in all_descriptors(data_dir).items() if find_file(k, data_dir)}
     assert len(found) == 16

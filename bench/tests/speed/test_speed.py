@@ -19,6 +19,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tabnsm.nn import TabNSM
+from tabnsm_bench.evidence import source_hash
 from tests.fakes import FakeTextEncoder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -343,6 +344,7 @@ def test_run_keeps_what_is_there_and_goes_on(
     assert run.run_all(["good"], tmp_path, tmp_path, here) == []  # by name: measured anyway
     written = path.read_text()
     assert json.loads(written)["result"]["rows"][0]["n_rows"] == 32
+    assert json.loads(written)["code"]["library"] == source_hash()
     capsys.readouterr()
     assert run.run_all([], tmp_path, tmp_path, here) == ["bad"]
     assert path.read_text() == written
@@ -413,6 +415,7 @@ def test_a_screen_sees_no_test_row(tmp_path: Path) -> None:
     assert not set(rows["row"]) & set(test["row"])
     record = module.screen(tmp_path, "made", n_rows=60, max_epochs=1, d_token=8)
     assert len(record["rmse"]) == 2
+    assert record["code"]["library"] == source_hash()
     path = tmp_path / "made-screens.json"
     module.keep(path, record | {"prototype": "another"})
     module.keep(path, record | {"seconds": 1.0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.tests.made_results import CODE
 from tabnsm_bench.protocol import RunSpec
 
 
@@ -23,6 +24,7 @@ def done(spec: RunSpec, rmse: float, validation_rmse: float = 1.0, **facts: Any)
         "peak_memory_mb": 300.0,
         "memory_before_fit_mb": 100.0,
         "settings": {},
+        "code": CODE,
         "state": "done",
         "error": None,
         **facts,

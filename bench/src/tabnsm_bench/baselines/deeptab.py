@@ -61,6 +61,7 @@ class DeepTab:
         chosen = take_options(name, {**defaults, **_TRAINING}, given)
         self.training = {key: chosen[key] for key in _TRAINING}
         self.network = {key: chosen[key] for key in defaults}
+        self.options = {key: _plain(value) for key, value in self.network.items()}
 
     def fit(
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int
@@ -117,7 +118,7 @@ class DeepTab:
             notes.append(f"stopped by the time limit in epoch {epochs}")
         return describe(
             "deeptab",
-            {**{key: _plain(value) for key, value in self.network.items()}, **self.training},
+            {**self.options, **self.training},
             rows_per_step=rows_per_step,
             n_parameters=int(self.model.get_number_of_params()),
             epochs=epochs,

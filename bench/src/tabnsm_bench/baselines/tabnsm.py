@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tabnsm.errors import TabNSMWarning
 from tabnsm.estimator import TabNSMRegressor
+from tabnsm.presets import resolve_options
 from tabnsm_bench.baselines.common import Curve, describe, take_options, torch_threads
 from tabnsm_bench.protocol import Prepared
 
@@ -41,6 +42,7 @@ class TabNSMMethod:
         self.given = given
         take_options(f"tabnsm-{preset}", allowed, given)
         self.model = TabNSMRegressor(preset=preset, **given)  # type: ignore[arg-type]
+        self.options = resolve_options(self.model.get_params()).to_dict()
 
     def fit(
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import Literal
 
 from tabnsm.errors import InvalidDataError
 from tabnsm_bench.datasets.descriptor import Descriptor, Source, read_sidecar
@@ -153,6 +154,26 @@ _NINE = (
     ),
 )
 
+# Parts of them that a data folder may have; its sidecar says the rest.
+_PARTS = (
+    Descriptor(
+        key="ct_real_estate_partial",
+        title="Real estate sales in Connecticut, a part",
+        target="Sales Ratio",
+        paper="RES",
+        is_part=True,
+        judged_by="mae",
+    ),
+    Descriptor(
+        key="us_chronic_disease_partial",
+        title="U.S. chronic disease indicators, a part",
+        target="DataValue",
+        paper="ChD",
+        is_part=True,
+        judged_by="mae",
+    ),
+)
+
 DESCRIPTORS: dict[str, Descriptor] = {descriptor.key: descriptor for descriptor in _NINE}
 ALIASES: dict[str, str] = {descriptor.paper: descriptor.key for descriptor in _NINE}
 
@@ -186,8 +207,30 @@ def all_descriptors(data_dir: str | Path | None) -> dict[str, Descriptor]:
         if key in found:
             found[key] = found[key].with_sidecar(sidecar)
         else:
-            found[key] = Descriptor.from_sidecar(sidecar | {"name": key})
+            known = {"judged_by": judged_by(key)}
+            found[key] = Descriptor.from_sidecar(known | sidecar | {"name": key})
     return found
+
+
+def judged_by(key: str) -> Literal["rmse", "mae"]:
+    """The score by which methods are ranked on a dataset, as its descriptor here says.
+
+    Parameters
+    ----------
+    key : str
+        Of a dataset, known here or not.
+
+    Returns
+    -------
+    {"rmse", "mae"}
+
+    Examples
+    --------
+    >>> judged_by("cpu_small"), judged_by("ct_real_estate_partial"), judged_by("mine")
+    ('rmse', 'mae', 'rmse')
+    """
+    known = [descriptor for descriptor in (*_NINE, *_PARTS) if descriptor.key == key]
+    return known[0].judged_by if known else "rmse"
 
 
 def find_file(key: str, data_dir: str | Path | None) -> Path | None:

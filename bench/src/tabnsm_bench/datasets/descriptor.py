@@ -73,6 +73,9 @@ class Descriptor:
         How the file's codes are to be understood.
     sha256 : str or None
         Of the file in the data folder, where a sidecar says it.
+    judged_by : {"rmse", "mae"}
+        Score that methods are ranked by. The mean absolute error is for targets with heavy tails,
+        whose RMSE a few rows make alone; a sidecar says so with ``"judged_by": "mae"``.
 
     Examples
     --------
@@ -94,6 +97,14 @@ class Descriptor:
     leaks: str = ""
     reader: Literal["table", "nacc"] = "table"
     sha256: str | None = None
+    judged_by: Literal["rmse", "mae"] = "rmse"
+
+    def __post_init__(self) -> None:
+        """Check what a sidecar may have wrong."""
+        if self.judged_by not in ("rmse", "mae"):
+            raise InvalidDataError(
+                f"judged_by of {self.key} must be 'rmse' or 'mae', got {self.judged_by!r}."
+            )
 
     def with_sidecar(self, sidecar: dict[str, Any]) -> Descriptor:
         """The same dataset, as the sidecar of a file at hand describes it.
@@ -114,6 +125,7 @@ class Descriptor:
             target=sidecar["target"],
             drop=tuple(dict.fromkeys([*self.drop, *sidecar.get("drop", ())])),
             sha256=sidecar.get("sha256"),
+            judged_by=sidecar.get("judged_by", self.judged_by),
         )
 
     @classmethod
@@ -149,6 +161,7 @@ class Descriptor:
             licence=sidecar.get("licence", ""),
             leaks=sidecar.get("notes", ""),
             sha256=sidecar.get("sha256"),
+            judged_by=sidecar.get("judged_by", "rmse"),
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm_bench.evidence import Provenance
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.studies.findings import Findings, relative_changes, summarize
 from tabnsm_bench.studies.table import Column, StudyTable
@@ -208,7 +209,7 @@ class Study:
         ]
 
     def missing(self, findings: Findings, scope: Scope) -> list[str]:
-        """A note on runs without a result; an error if there is none at all."""
+        """Notes on runs without a result and on the code of others; an error if there is none."""
         specs = self.all_specs(scope)
         absent = findings.missing(specs)
         if specs and len(absent) == len(specs):
@@ -217,10 +218,21 @@ class Study:
                 f"(the first: {absent[0]}). Run: tabnsm bench study {self.name} --dataset "
                 f"{scope.datasets[0]}"
             )
+        rows = [
+            (row.label, findings.done(self._runs(row, scope))) for row in self.rows(scope.preset)
+        ]
+        code = Provenance([run for _, runs in rows for run in runs]).row_notes(rows)
         if not absent:
-            return []
+            return code
         shown = "; ".join(absent[:3]) + ("; ..." if len(absent) > 3 else "")
-        return [f"{len(absent)} of {len(specs)} runs have no result: {shown}."]
+        return [f"{len(absent)} of {len(specs)} runs have no result: {shown}.", *code]
+
+    def _runs(self, row: Variant, scope: Scope) -> list[RunSpec]:
+        return [
+            run_spec(row, dataset, seed, scope.caps)
+            for dataset in scope.datasets
+            for seed in scope.seeds
+        ]
 
     def _entries(
         self, findings: Findings, dataset: str, scope: Scope
