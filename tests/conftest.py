@@ -38,5 +38,5 @@ def _own_text_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _one_network() -> Iterator[None]:
     """A fit trains one network unless a test says how many: eight take eight times as long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tabnsm.training.config.MOST_MEMBERS", 1)
+        patch.setattr("tabnsm.training.config.MAX_NETWORKS", 1)
         yield

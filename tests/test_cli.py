@@ -209,7 +209,7 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [column["name"] for column in facts["columns"]] == ["size", "shop", "sold"]
     assert facts["options"]["training"]["max_epochs"] == 3
     assert len(facts["history"]["epochs"]) == 3
-    assert facts["has_linear_part"] is False
+    assert facts["has_linear_fit"] is False
     assert facts["bytes"] == (folder / "model.safetensors").stat().st_size
     assert main(["info", str(folder / "model.safetensors")]) == 0
     shown = capsys.readouterr().out

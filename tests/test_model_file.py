@@ -18,7 +18,7 @@ import torch
 
 from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegressor
 from tabnsm.container import META_KEY, read_container, write_container
-from tabnsm.model_file import EARLIER_OPTIONS
+from tabnsm.earlier import MISSING_OPTIONS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -264,16 +264,16 @@ def _load_fixture(version: int) -> TabNSMRegressor:
     return model
 
 
-@pytest.mark.parametrize(("version", "n_members"), [(1, 1), (2, 8), (3, 8)])
-def test_earlier_files_can_still_be_read(version: int, n_members: int) -> None:
-    assert len(_load_fixture(version).histories_) == n_members
+@pytest.mark.parametrize(("version", "n_networks"), [(1, 1), (2, 8), (3, 8)])
+def test_earlier_files_can_still_be_read(version: int, n_networks: int) -> None:
+    assert len(_load_fixture(version).histories_) == n_networks
 
 
 def test_options_that_the_first_files_do_not_know() -> None:
     model = _load_fixture(1)
     # What came later is not what they were made with.
     options = {k: v for part in model.options_.to_dict().values() for k, v in part.items()}
-    assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
+    assert {name: options[name] for name in MISSING_OPTIONS} == MISSING_OPTIONS
     assert model.encoder_.config.text_columns == "joined"
     assert model.validation_rmse_ == model.history_.best.validation_rmse
 

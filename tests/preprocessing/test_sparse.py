@@ -70,7 +70,7 @@ def test_a_fit_has_the_bits_of_the_dense_one(dense: np.ndarray) -> None:
 
 def test_the_whole_table_is_never_dense_in_float64() -> None:
     matrix = sp.random(20_000, 500, density=0.001, random_state=0, format="csr")
-    encoder = TableEncoder(EncoderConfig(n_pieces=0))
+    encoder = TableEncoder(EncoderConfig(n_bins=0))
     tracemalloc.start()
     encoder.fit_transform(Table.from_native(matrix))
     _, peak = tracemalloc.get_traced_memory()

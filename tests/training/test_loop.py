@@ -50,7 +50,7 @@ def make(
     state = TrainingState(
         model,
         make_optimizer(model, config),
-        WeightAverage(model, config.weight_averaging),
+        WeightAverage(model, config.ema_decay),
         RiseSampler(150, rise or RiseConfig(), generator),
         ValidationMonitor(config.patience, config.scheduler_patience),
         generator,

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
+from tabnsm.preprocessing.bins import find_bins
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.dense import STANDARDIZED_KINDS, DenseBlock, number_blocks
 from tabnsm.preprocessing.encoded import EncodedTable, TextFeatures
 from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer
-from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.reading import ReadingNotes
 from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
@@ -65,7 +65,7 @@ class TableEncoder:
     feature_names: list[str]
     feature_columns: list[int]
     category_sizes: tuple[int, ...]
-    pieces: Tensor | None
+    bins: Tensor | None
 
     def __init__(self, config: EncoderConfig | None = None) -> None:
         self.config = config or EncoderConfig()
@@ -115,7 +115,7 @@ class TableEncoder:
         statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
         self._settle(statistics, table.has_names, text)
         dense, _ = self._dense.encode(table, range(table.n_columns))
-        self.pieces = self._find_pieces(dense, rows)
+        self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense), texts)
 
     def transform(self, table: Table) -> EncodedTable:
@@ -179,8 +179,8 @@ class TableEncoder:
             "has_names": self._has_names,
             "text": None,
         }
-        if self.pieces is not None:
-            tensors["pieces"] = self.pieces
+        if self.bins is not None:
+            tensors["bins"] = self.bins
         if self._text is not None:
             text_tensors, meta["text"] = self._text.to_state()
             tensors.update({f"text.{key}": value for key, value in text_tensors.items()})
@@ -231,7 +231,7 @@ class TableEncoder:
         encoder.specs = [ColumnSpec.from_dict(entries) for entries in meta["columns"]]
         statistics = {kind: Standardizer.from_tensor(tensors[kind]) for kind in STANDARDIZED_KINDS}
         encoder._settle(statistics, meta["has_names"], text)
-        encoder.pieces = tensors["pieces"].clone() if "pieces" in tensors else None
+        encoder.bins = tensors["bins"].clone() if "bins" in tensors else None
         return encoder
 
     def _fit_columns(self, table: Table, rows: NDArray[np.int64] | None) -> list[FittedColumn]:
@@ -294,13 +294,13 @@ class TableEncoder:
         self.category_sizes = layout.category_sizes
         self.n_features = len(layout.names)
 
-    def _find_pieces(
+    def _find_bins(
         self, dense: NDArray[np.float32], rows: NDArray[np.int64] | None
     ) -> Tensor | None:
-        if not self.config.n_pieces:
+        if not self.config.n_bins:
             return None
         is_number = np.array(self.category_sizes[: dense.shape[1]]) == 0
-        return find_pieces(dense, rows, is_number, self.n_features, self.config.n_pieces)
+        return find_bins(dense, rows, is_number, self.n_features, self.config.n_bins)
 
     def _positions_in(self, table: Table) -> Sequence[int]:
         """Where each column of the fit is in a new table."""

@@ -25,7 +25,7 @@ from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
 from tabnsm.training.scores import ValidationScores, near_one, weighted_mae, weighted_rmse
 
-TILE_TOKENS, SMALLEST_TILE, LARGEST_TILE = 8192, 16, 256
+TILE_TOKENS, MIN_TILE, MAX_TILE = 8192, 16, 256
 COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile
 
 Report = Callable[[History], None]
@@ -282,8 +282,8 @@ def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
     >>> [tile_rows(n) for n in (12, 100, 400, 16384)]
     [256, 64, 16, 16]
     """
-    tile = LARGEST_TILE
-    while tile > SMALLEST_TILE and tile * n_features > most_tokens:
+    tile = MAX_TILE
+    while tile > MIN_TILE and tile * n_features > most_tokens:
         tile //= 2
     return tile
 
