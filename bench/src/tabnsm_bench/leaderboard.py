@@ -15,8 +15,10 @@ from tabnsm_bench.paired import OURS, Scores, changes, compare, spread_text
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.table_text import Cell, Footnotes, TextTable
 
+FIRST_SPLIT = 42
 
-def standing_table(results: Sequence[Result]) -> TextTable:
+
+def leaderboard_table(results: Sequence[Result]) -> TextTable:
     """One row per dataset: TabNSM, the best other method, and TabNSM's rank.
 
     Methods are ranked by how much higher they are than TabNSM on the splits that both were run
@@ -80,14 +82,65 @@ def standing_table(results: Sequence[Result]) -> TextTable:
     )
 
 
-def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
-    """Of the methods that were run on all datasets, among themselves."""
+def summary_table(results: Sequence[Result], unseen: Sequence[Result]) -> TextTable:
+    """One row per method: average ranks on two groups of datasets, and its time to fit.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        Runs on the datasets that were used in development, as from ``load_results``.
+    unseen : sequence of dict
+        Runs on datasets that were never used in development; may be empty.
+
+    Returns
+    -------
+    TextTable
+        Of the methods that were run on all datasets of the first group.
+    """
+    groups = [_without_other_presets(runs, _metrics(runs))[0] for runs in (results, unseen) if runs]
+    ranks = [_ranks(compared) for compared in groups]
+    times = _times_over_catboost(results)
+    rows = []
+    for method in sorted(ranks[0], key=lambda method: (ranks[0][method], method)):
+        places = [f"{found[method]:.1f}" if method in found else "–" for found in ranks]
+        time = f"{times[method]:.2g} ×" if method in times else "–"
+        rows.append([Cell(text) for text in (display_name(method), *places, time)])
+    names = ("used in development", "never used")
+    headings = [
+        f"average rank, {len(compared)} tables {name}"
+        for compared, name in zip(groups, names, strict=False)
+    ]
+    return TextTable(["method", *headings, "time to fit, CatBoost = 1"], rows)
+
+
+def _ranks(compared: Mapping[str, Mapping[str, Scores]]) -> dict[str, float]:
+    """Average rank of the methods that were run on all datasets, among themselves."""
     everywhere = set.intersection(*(set(scores) for scores in compared.values()))
     ranks: dict[str, list[int]] = defaultdict(list)
     for scores in compared.values():
         for place, method in enumerate((m for m in scores if m in everywhere), start=1):
             ranks[method].append(place)
-    averages = {method: float(np.mean(places)) for method, places in ranks.items()}
+    return {method: float(np.mean(places)) for method, places in ranks.items()}
+
+
+def _times_over_catboost(results: Sequence[Result]) -> dict[str, float]:
+    """Median over datasets of the seconds of a fit over CatBoost's, on the first split."""
+    seconds: dict[str, dict[str, float]] = defaultdict(dict)
+    for result in results:
+        spec = RunSpec.from_dict(result["spec"])
+        if spec.encoding == "default" and spec.split == FIRST_SPLIT and result["state"] == "done":
+            seconds[spec.method][dataset_label(spec)] = result["fit_seconds"]
+    reference = seconds.get("catboost", {})
+    times = {}
+    for method, found in seconds.items():
+        ratios = [found[name] / reference[name] for name in found.keys() & reference.keys()]
+        if ratios:
+            times[method] = float(np.median(ratios))
+    return times
+
+
+def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
+    averages = _ranks(compared)
     said = ", ".join(
         f"{display_name(method)} {averages[method]:.2f}"
         for method in sorted(averages, key=lambda method: (averages[method], method))

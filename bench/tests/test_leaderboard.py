@@ -4,9 +4,9 @@ import pytest
 
 from bench.tests.made_results import done
 from tabnsm.errors import InvalidDataError
+from tabnsm_bench.leaderboard import leaderboard_table, summary_table
 from tabnsm_bench.marked_tables import make_table
 from tabnsm_bench.protocol import RunSpec
-from tabnsm_bench.standing import standing_table
 
 
 def run(method: str, dataset: str, score: float, *, split: int = 42):
@@ -25,7 +25,7 @@ def test_a_row_per_dataset_and_average_ranks() -> None:
         run("ridge", "ames_housing", 4.0),
         run("tabnsm-default", "alone", 5.0),
     ]
-    found = standing_table(results)
+    found = leaderboard_table(results)
     texts = [[cell.text for cell in row] for row in found.rows]
     assert texts == [
         ["ames_housing", "RMSE", "1", "5.000", "2 of 2", "Ridge", "4.000", "-20.0"],
@@ -35,22 +35,22 @@ def test_a_row_per_dataset_and_average_ranks() -> None:
     assert [found.rows[k][3].emphasis for k in (0, 1)] == ["", "best"]
     said = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
     assert found.notes[1].endswith(said)
-    assert make_table("standing", results).rows == found.rows
+    assert make_table("leaderboard", results).rows == found.rows
 
 
 def test_heavy_tails_are_compared_by_the_mean_absolute_error() -> None:
     name = "ct_real_estate_partial"
     ours, ridge = run("tabnsm-default", name, 9.0), run("ridge", name, 3.0)
     ours["metrics"]["test"]["mae"], ridge["metrics"]["test"]["mae"] = 1.0, 2.0
-    (row,) = standing_table([ours, ridge]).rows
+    (row,) = leaderboard_table([ours, ridge]).rows
     assert [row[1].text, row[3].text, row[4].text] == ["MAE", "1.000", "1 of 2"]
 
 
 def test_runs_say_what_their_dataset_is_judged_by() -> None:
     results = [run(method, "mine", 2.0) for method in ("tabnsm-default", "ridge")]
-    assert standing_table(results).rows[0][1].text == "RMSE"
+    assert leaderboard_table(results).rows[0][1].text == "RMSE"
     results[0]["dataset"]["judged_by"] = "mae"  # as the sidecar of the table said
-    assert standing_table(results).rows[0][1].text == "MAE"
+    assert leaderboard_table(results).rows[0][1].text == "MAE"
 
 
 def test_rows_of_earlier_code_are_marked() -> None:
@@ -62,15 +62,15 @@ def test_rows_of_earlier_code_are_marked() -> None:
     for result in results:
         result["code"] = None
     said = "All runs are from before results recorded their code and options."
-    assert said in standing_table(results).notes
+    assert said in leaderboard_table(results).notes
     new = {"fingerprint": "f", "library": "new", "committed_at": "2026-02-01", "commit": "b" * 40}
     for result in results:
         result["code"] = new
-    assert not standing_table(results).footnotes
+    assert not leaderboard_table(results).footnotes
     old = {"library": "old", "committed_at": "2026-01-01", "commit": "a" * 40, "dirty": True}
     results[2]["code"] = new | old
     results[3]["code"] = None
-    found = standing_table(results)
+    found = leaderboard_table(results)
     assert list(found.footnotes) == [
         "by earlier code (commit aaaaaaa and changes)",
         "from before results recorded their code and options",
@@ -80,14 +80,36 @@ def test_rows_of_earlier_code_are_marked() -> None:
 
 def test_nothing_to_compare() -> None:
     with pytest.raises(InvalidDataError, match="needs runs of tabnsm-default"):
-        standing_table([run("ridge", "cpu_small", 1.0)])
+        leaderboard_table([run("ridge", "cpu_small", 1.0)])
     presets = [run(f"tabnsm-{preset}", "cpu_small", 1.0) for preset in ("default", "fast")]
     with pytest.raises(InvalidDataError, match="got none of a baseline"):
-        standing_table(presets)
+        leaderboard_table(presets)
 
 
 def test_footnotes_of_the_best_other_method() -> None:
     spec = RunSpec("mlp", "cpu_small", encoding="default", max_epochs=20)
-    found = standing_table([run("tabnsm-default", "cpu_small", 2.0), done(spec, 3.0)])
+    found = leaderboard_table([run("tabnsm-default", "cpu_small", 2.0), done(spec, 3.0)])
     assert found.rows[0][5].marks == (1,)
     assert list(found.footnotes) == ["at most 20 epochs"]
+
+
+def test_a_summary_has_ranks_on_both_groups_and_times() -> None:
+    scores = {"tabnsm-default": 2.0, "catboost": 3.0, "ridge": 4.0}
+    seconds = {"tabnsm-default": 30.0, "catboost": 10.0, "ridge": 0.5}
+    known = [run(method, name, score) for name in "ab" for method, score in scores.items()]
+    for result in known:
+        result["fit_seconds"] = seconds[result["spec"]["method"]]
+    known[0]["fit_seconds"] = 50.0
+    unseen = [run("tabnsm-default", "c", 5.0), run("catboost", "c", 4.0)]
+    table = summary_table(known, unseen)
+    assert table.headings[1:3] == [
+        "average rank, 2 tables used in development",
+        "average rank, 1 tables never used",
+    ]
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["TabNSM (default)", "1.0", "2.0", "4 ×"],
+        ["CatBoost", "2.0", "1.0", "1 ×"],
+        ["Ridge", "3.0", "–", "0.05 ×"],
+    ]
+    assert make_table("summary", known, unseen=unseen).rows == table.rows
+    assert len(summary_table(known, []).headings) == 3
