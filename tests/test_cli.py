@@ -18,6 +18,8 @@ from tabnsm.cli import main
 from tabnsm.files import read_table
 from tabnsm.metrics import regression_metrics
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N_ROWS = 120
 
 

@@ -22,6 +22,8 @@ from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.loop import Trainer, TrainingDivergedError
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 SMALL: dict[str, Any] = {"d_token": 8, "max_epochs": 4, "random_state": 0}
 
 

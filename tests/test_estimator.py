@@ -29,6 +29,8 @@ from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSM
 from tabnsm.presets import PRESETS, Options, resolve_options
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def quick(**options: Any) -> TabNSMRegressor:
     """Small and deterministic; enough for anything but accuracy."""

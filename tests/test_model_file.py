@@ -20,6 +20,8 @@ from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegres
 from tabnsm.container import META_KEY, read_container, write_container
 from tabnsm.earlier import MISSING_OPTIONS
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 FIXTURES = Path(__file__).parent / "fixtures"
 
 

@@ -16,6 +16,8 @@ from tabnsm.cli import main
 from tabnsm.files import read_table
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N = 240
 RNG = np.random.default_rng(0)
 NUMBERS = np.round(RNG.normal(0, 3000, N), 2)

@@ -17,6 +17,8 @@ from tabnsm.nn import TabNSM
 from tabnsm.preprocessing import Table
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def quick(**options: Any) -> TabNSMRegressor:
     small = {"max_epochs": 2, "d_token": 8, "head_width": 16, "random_state": 0}

@@ -16,6 +16,8 @@ from tabnsm.preprocessing.deferred import DeferredEncoder
 from tabnsm.preprocessing.sentence import SentenceEncoder
 from tabnsm.preprocessing.text_encoder import TextEncoder, recall_encoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 WORDS = ["nurse", "truck driver", "owner", "teacher", "clerk", "cook", "pilot", "judge"]
 
 

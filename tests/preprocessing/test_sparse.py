@@ -12,6 +12,8 @@ from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
 from tabnsm.preprocessing.sparse import SparseSource, is_sparse
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 

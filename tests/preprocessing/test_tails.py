@@ -15,6 +15,8 @@ from tabnsm.preprocessing.tails import Tails
 from tabnsm.training.loop import Trainer, predict_rows
 from tabnsm.training.scores import ValidationScores
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def test_ordinary_targets_have_none():
     rng = np.random.default_rng(0)

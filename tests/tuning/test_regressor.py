@@ -16,6 +16,8 @@ from tabnsm.training.loop import Trainer
 from tabnsm.tuning import Choice, Integer, Real, tune
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 SMALL = {"max_epochs": 2, "head_width": 8}
 SPACE = {"n_heads": Integer(1, 2), "d_head": Integer(4, 8, step=4), "max_boost": Real(1, 2)}
 
