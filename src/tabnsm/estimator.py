@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression on wide, mixed tables with the neural sparse mixer.
 
-    Takes a DataFrame (pandas, polars, pyarrow) or an array with numbers, categories, dates and
-    free text, missing values included. An option that is None takes the preset's value.
+    Takes a DataFrame (pandas, polars, pyarrow), a dict of columns, an array or a sparse matrix,
+    with numbers, categories, dates and free text, missing values included. An option that is None
+    takes the preset's value.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_rows, n_columns)
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,) or None
             Weights in the loss and in the validation score.
@@ -492,7 +493,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_rows, n_columns)
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
             With the columns of `fit`; order does not matter when they have names, further
             columns are ignored.
 
@@ -514,7 +515,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_rows, n_columns)
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
             As for `predict`.
         baseline : {"zero", "average"}, default "zero"
             "zero" is the paper's attribution, the gradient times the token; "average" counts
