@@ -389,15 +389,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             generator = torch.Generator().manual_seed(seed)
             held_out = np.zeros(table.n_rows, dtype=bool)
             if given is None:
-                groups, times = (
-                    None if values is None else row_labels(values, len(kept), name)[kept]
-                    for name, values in (
-                        ("validation_groups", validation_groups),
-                        ("validation_time", validation_time),
-                    )
-                )
+                labels = _labels(kept, validation_groups, validation_time)
                 held_out = validation_mask(
-                    table.n_rows, self.validation_fraction, generator, groups, times
+                    table.n_rows, self.validation_fraction, generator, *labels
                 )
             encoder, data = _encode(table, target, weight, held_out, given, options, budget)
             linear = None
@@ -604,6 +598,15 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
             )
+
+
+def _labels(kept: np.ndarray, groups: Any, time: Any) -> list[np.ndarray | None]:
+    """Group and time of the rows that are kept, where the user gave them."""
+    given = (("validation_groups", groups), ("validation_time", time))
+    return [
+        None if values is None else row_labels(values, len(kept), name)[kept]
+        for name, values in given
+    ]
 
 
 def _encode(
