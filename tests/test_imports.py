@@ -26,7 +26,7 @@ ALLOWED = {
     "preprocessing": {"errors", "threads"},
     "metrics": {"errors"},
     "files": {"atomic", "errors"},
-    "training": {"errors", "container", "functional", "nn", "preprocessing", "threads"},
+    "training": {"atomic", "errors", "container", "functional", "nn", "preprocessing", "threads"},
     "presets": {"errors", "nn", "preprocessing", "training"},
 }
 ALLOWED["model_file"] = {
