@@ -34,9 +34,12 @@ def _own_text_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABNSM_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_network() -> Iterator[None]:
-    """A fit trains one network unless a test says how many: eight take eight times as long."""
+@pytest.fixture(scope="module")
+def one_network() -> Iterator[None]:
+    """Train one network unless a test says how many, where the ensemble is not what is tested.
+
+    Without it a fit trains what ships, and takes up to eight times as long.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tabnsm.training.config.MOST_MEMBERS", 1)
+        patch.setattr("tabnsm.training.config.MAX_NETWORKS", 1)
         yield

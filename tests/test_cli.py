@@ -18,6 +18,8 @@ from tabnsm.cli import main
 from tabnsm.files import read_table
 from tabnsm.metrics import regression_metrics
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N_ROWS = 120
 
 
@@ -209,7 +211,7 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [column["name"] for column in facts["columns"]] == ["size", "shop", "sold"]
     assert facts["options"]["training"]["max_epochs"] == 3
     assert len(facts["history"]["epochs"]) == 3
-    assert facts["has_linear_part"] is False
+    assert facts["has_linear_fit"] is False
     assert facts["bytes"] == (folder / "model.safetensors").stat().st_size
     assert main(["info", str(folder / "model.safetensors")]) == 0
     shown = capsys.readouterr().out
@@ -320,17 +322,11 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
 def test_fit_refuses_in_one_line(
     folder: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = [
-        "fit",
-        str(folder / "data.csv"),
-        "--target",
-        "price",
-        "--out",
-        str(folder / "no.safetensors"),
-    ]
+    out = folder / "no.safetensors"
+    base = ["fit", str(folder / "data.csv"), "--target", "price", "--out", str(out)]
     assert main([*base, *options]) == 2
     assert message in error_line(capsys)
-    assert not (folder / "no.safetensors").exists()
+    assert not out.exists()
 
 
 def test_other_commands_refuse_in_one_line(
@@ -410,6 +406,23 @@ def test_interrupting_a_fit_saves_the_best_model(folder: Path, tmp_path: Path) -
     assert process.returncode == 0, errors
     assert re.fullmatch(r"Warning: Training was interrupted in epoch \d+; .*\n", errors)
     assert len(TabNSMRegressor.load(out).history_) >= 1
+
+
+def test_ctrl_c_while_the_model_is_saved_does_not_lose_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = TabNSMRegressor.save
+
+    def interrupted(self: TabNSMRegressor, path: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+        save(self, path)
+
+    monkeypatch.setattr(TabNSMRegressor, "save", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    assert fit(folder, "--drop", "id", out="twice.safetensors", epochs=1) == 0
+    assert (folder / "twice.safetensors").exists()
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_interrupting_a_prediction_leaves_nothing(folder: Path, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tabnsm.demo.run import BOOSTING, LEFT_OUT, MEAN, RIDGE, TABNSM, TARGET
 from tabnsm.errors import InvalidDataError, MissingExtraError
 from tabnsm.metrics import regression_metrics
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def test_the_whole_demo_on_few_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "made" / "on the way"

@@ -16,6 +16,8 @@ from tabnsm.errors import warn
 from tabnsm.files import open_table
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 WORDS = [f"a note of some length {k}" for k in range(40)]
 
 

@@ -29,6 +29,8 @@ from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSM
 from tabnsm.presets import PRESETS, Options, resolve_options
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def quick(**options: Any) -> TabNSMRegressor:
     """Small and deterministic; enough for anything but accuracy."""
@@ -201,7 +203,7 @@ def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> 
         model.predict(X[:0].drop(columns="rooms"))
     numbers = np.random.default_rng(0).normal(size=(300, 3))
     straight = quick().fit(numbers, numbers.sum(axis=1))
-    assert straight.linear_part_ is not None
+    assert straight.linear_fit_ is not None
     assert straight.predict(numbers[:0]).shape == (0,)
 
 
@@ -224,7 +226,7 @@ def test_a_row_that_is_large_in_every_way_is_not_thrown_anywhere() -> None:
     large = np.repeat(X.max(axis=0)[None], 3, axis=0)
     low, high = y.min() - 0.1 * np.ptp(y), y.max() + 0.1 * np.ptp(y)
     limited, free = (
-        quick(max_epochs=15, linear_part=False, clip_outliers=clip).fit(X, y)
+        quick(max_epochs=15, linear_residual=False, clip_outliers=clip).fit(X, y)
         for clip in (True, False)
     )
     assert (free.predict(large) > high).all()
@@ -238,7 +240,7 @@ def test_a_straight_fit_goes_on_where_the_limit_of_the_networks_ends() -> None:
     X = np.random.default_rng(0).exponential(size=(300, 40))
     y = X.sum(axis=1)
     model = quick().fit(X, y)
-    assert model.linear_part_ is not None
+    assert model.linear_fit_ is not None
     large = X.max(axis=0)[None]
     assert large.sum() > 2 * y.max()
     np.testing.assert_allclose(model.predict(large), large.sum(), rtol=0.01)
@@ -282,7 +284,7 @@ def test_statistics_come_from_training_rows_only(mixed: tuple[pd.DataFrame, np.n
     spoiled.loc[late, "city"] = "Paris"
     y_spoiled[late] = -1e6
     # Whether a linear part is taken off is for the validation rows to decide, as the best epoch is.
-    options = {"max_epochs": 1, "clip_outliers": False, "linear_part": False}
+    options = {"max_epochs": 1, "clip_outliers": False, "linear_residual": False}
     plain = quick(**options).fit(X, y, validation_time=X["sold"])
     other = quick(**options).fit(spoiled, y_spoiled, validation_time=X["sold"])
     np.testing.assert_array_equal(plain.predict(X), other.predict(X))
@@ -414,9 +416,12 @@ def test_predict_before_fit() -> None:
 def test_presets_differ_and_explicit_options_win() -> None:
     paper = resolve_options({"preset": "paper"})
     assert paper.encoder.date_encoding == "text"
-    assert paper.rise.draw == "multinomial"
+    assert paper.rise.rise_sampling == "multinomial"
     assert not paper.objective.normalize_grid
-    assert resolve_options({"preset": "paper", "draw": "systematic"}).rise.draw == "systematic"
+    assert (
+        resolve_options({"preset": "paper", "rise_sampling": "systematic"}).rise.rise_sampling
+        == "systematic"
+    )
     assert resolve_options({"preset": "fast"}).architecture.d_token < 32
 
 
@@ -631,8 +636,11 @@ def test_verbose_levels(
     assert capfd.readouterr() == ("", "")
     quick(verbose=2).fit(*mixed)
     assert capfd.readouterr().err.count("validation RMSE") == 3
-    quick(verbose=1).fit(*mixed)
-    assert "3/3" in capfd.readouterr().err
+    for one in (1, True, np.True_):
+        quick(verbose=one).fit(*mixed)
+        assert "3/3" in capfd.readouterr().err
+    quick(verbose=False).fit(*mixed)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_cp_reproduces_the_papers_linear_regression(data_dir: Path) -> None:

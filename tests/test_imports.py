@@ -15,6 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tabnsm"
 ALLOWED = {
     "_version": set(),
     "errors": set(),
+    "earlier": set(),
     "atomic": set(),
     "container": {"atomic", "errors"},
     "functional": {"errors"},
@@ -25,11 +26,18 @@ ALLOWED = {
     "preprocessing": {"errors", "threads"},
     "metrics": {"errors"},
     "files": {"atomic", "errors"},
-    "training": {"errors", "container", "functional", "nn", "preprocessing", "threads"},
+    "training": {"atomic", "errors", "container", "functional", "nn", "preprocessing", "threads"},
     "presets": {"errors", "nn", "preprocessing", "training"},
 }
-ALLOWED["model_file"] = {"_version", "container", "files", "presets", *ALLOWED["presets"]}
-ALLOWED["members"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
+ALLOWED["model_file"] = {
+    "_version",
+    "earlier",
+    "container",
+    "files",
+    "presets",
+    *ALLOWED["presets"],
+}
+ALLOWED["ensemble_training"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
 ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
 ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
 ALLOWED["estimator"] = set(ALLOWED)

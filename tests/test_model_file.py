@@ -18,7 +18,9 @@ import torch
 
 from tabnsm import InvalidOptionError, ModelFileError, TabNSMError, TabNSMRegressor
 from tabnsm.container import META_KEY, read_container, write_container
-from tabnsm.model_file import EARLIER_OPTIONS
+from tabnsm.earlier import MISSING_OPTIONS
+
+pytestmark = pytest.mark.usefixtures("one_network")
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -70,6 +72,23 @@ def test_load_in_another_process_is_bit_equal(
     args = [str(tmp_path / name) for name in ("m.safetensors", "x.parquet", "p.npy")]
     subprocess.run([sys.executable, "-c", code, *args], check=True)
     np.testing.assert_array_equal(np.load(args[2]), model.predict(frame))
+
+
+def test_how_much_a_fit_prints_is_not_saved(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    loud = TabNSMRegressor(max_epochs=1, d_token=8, random_state=0, verbose=2)
+    loud.fit(frame, frame["a"].fillna(0) + (frame["b"] == "x")).save(path)
+    tensors, meta = read_container(path)
+    parts = meta["params"], meta["options"]["encoder"], meta["encoder"]["config"]
+    for part in parts:
+        assert "verbose" not in part
+        part["verbose"] = 2  # as in files of earlier versions
+    old = tmp_path / "old.safetensors"
+    write_container(old, tensors, meta)
+    for file in (path, old):
+        loaded = TabNSMRegressor.load(file)
+        assert loaded.verbose == 0
+        assert loaded.encoder_.config.verbose == loaded.options_.encoder.verbose == 0
 
 
 def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
@@ -247,16 +266,16 @@ def _load_fixture(version: int) -> TabNSMRegressor:
     return model
 
 
-@pytest.mark.parametrize(("version", "n_members"), [(1, 1), (2, 8), (3, 8)])
-def test_earlier_files_can_still_be_read(version: int, n_members: int) -> None:
-    assert len(_load_fixture(version).histories_) == n_members
+@pytest.mark.parametrize(("version", "n_networks"), [(1, 1), (2, 8), (3, 8)])
+def test_earlier_files_can_still_be_read(version: int, n_networks: int) -> None:
+    assert len(_load_fixture(version).histories_) == n_networks
 
 
 def test_options_that_the_first_files_do_not_know() -> None:
     model = _load_fixture(1)
     # What came later is not what they were made with.
     options = {k: v for part in model.options_.to_dict().values() for k, v in part.items()}
-    assert {name: options[name] for name in EARLIER_OPTIONS} == EARLIER_OPTIONS
+    assert {name: options[name] for name in MISSING_OPTIONS} == MISSING_OPTIONS
     assert model.encoder_.config.text_columns == "joined"
     assert model.validation_rmse_ == model.history_.best.validation_rmse
 

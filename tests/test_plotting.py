@@ -65,7 +65,7 @@ def test_all_networks_best_epochs_and_drops_of_the_rate_are_drawn(n_networks: in
     histories = [falling(5 + k, 2 + k, "mae") for k in range(n_networks)]
     validation, loss, rate = plot_histories(histories).axes
     assert validation.get_ylabel() == "validation MAE"
-    assert validation.get_title().endswith("stopped: max_epochs")
+    assert ("stopped: max_epochs" in validation.get_title()) == (n_networks == 1)
     curves = [line for line in validation.lines if len(line.get_xdata()) > 2]
     assert [list(line.get_ydata()) for line in curves] == [
         [record.validation_mae for record in history] for history in histories
@@ -74,10 +74,19 @@ def test_all_networks_best_epochs_and_drops_of_the_rate_are_drawn(n_networks: in
         line for line in validation.lines if line.get_marker() == "D" and len(line.get_xdata())
     ]
     assert [line.get_xdata()[0] for line in marks] == [h.best_epoch for h in histories]
-    drops = [line.get_xdata()[0] for line in validation.lines if line.get_linestyle() == ":"]
+    dotted = [line.get_xdata() for line in validation.lines if line.get_linestyle() == ":"]
+    drops = [place[0] for place in dotted if len(place)]
     assert drops == [k for h in histories for k in (3, 6, 9, 12) if k <= len(h)]
     assert len(loss.lines) == len(rate.lines) == n_networks
     assert list(rate.lines[0].get_ydata()) == [1e-3, 1e-3, 5e-4, 5e-4, 5e-4, 5e-4]
+
+
+def test_the_title_says_what_ended_the_fit_early() -> None:
+    histories = [falling(5, 2), falling(5, 3)]
+    reason = "time_limit=9 s reached: 2 of 7 networks trained"
+    histories[1].stop_reason = f"max_epochs=5 reached; {reason}"
+    title = plot_histories(histories).axes[0].get_title()
+    assert title == f"2 networks, 2 s of training\nstopped: {reason}"
 
 
 def test_the_picture_of_training_is_written(tmp_path: Path) -> None:

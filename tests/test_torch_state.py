@@ -15,6 +15,8 @@ import torch
 from tabnsm import TabNSMRegressor
 from tabnsm.torch_state import usual_torch
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 @contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:

@@ -16,6 +16,8 @@ from tabnsm.cli import main
 from tabnsm.files import read_table
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N = 240
 RNG = np.random.default_rng(0)
 NUMBERS = np.round(RNG.normal(0, 3000, N), 2)
@@ -107,7 +109,7 @@ def test_markers_of_missing_values_are_missing():
     message = rf"'c' \({N_MARKED} not numbers, such as '\?', 'unknown'\).*column_kinds=\{{'c': 'cat"
     with pytest.warns(TabNSMWarning, match=message) as caught:
         marked = predictions(MARKED)
-    assert len(caught) == 1
+    assert [warning.filename for warning in caught] == [__file__]
     np.testing.assert_array_equal(marked, predictions(MARKED_CLEAN))
     with pytest.warns(TabNSMWarning, match=message):
         asked = predictions(MARKED, column_kinds={"c": "numeric"})

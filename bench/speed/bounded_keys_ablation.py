@@ -27,7 +27,7 @@ from tabnsm.container import atomic_write
 from tabnsm.functional.blocks import n_blocks
 
 TABLES = ("blog_feedback", "ujiindoorloc")
-MOST_BLOCKS_PER_KEY = (1, 2, 4, 16)
+MAX_BLOCKS_PER_KEY = (1, 2, 4, 16)
 BLOCK = 10
 
 
@@ -38,7 +38,7 @@ def run(X: pd.DataFrame, y: np.ndarray, *, most: int, seed: int, max_epochs: int
     n_compressed = n_blocks(n_features, BLOCK)
     n_keys = n_blocks(n_compressed, most)
     model = TabNSMRegressor(
-        max_exact_features=n_keys * BLOCK, n_pieces=0, max_epochs=max_epochs, random_state=seed
+        max_exact_features=n_keys * BLOCK, n_bins=0, max_epochs=max_epochs, random_state=seed
     )
     scores = fit_and_score(model, rows)
     if scores["n_features"] != n_features:
@@ -71,7 +71,7 @@ def main() -> None:
         X, y = read_table(arguments.data_dir, name, arguments.rows)
         results = []
         for seed in range(arguments.seeds):
-            for most in MOST_BLOCKS_PER_KEY:
+            for most in MAX_BLOCKS_PER_KEY:
                 path = arguments.out / f"{name}-{most}-{seed}.json"
                 if not path.exists():
                     result = run(X, y, most=most, seed=seed, max_epochs=arguments.epochs)

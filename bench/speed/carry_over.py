@@ -23,11 +23,11 @@ import pandas as pd
 from page import BENCH, put_between
 
 from tabnsm.container import atomic_write
-from tabnsm_bench.standing import standing_table
-from tabnsm_bench.store import load_results
+from tabnsm_bench.leaderboard import leaderboard_table
+from tabnsm_bench.store import UNSEEN, load_results
 
 MARKS = ("<!-- carry-over -->", "<!-- end of carry-over -->")
-PAGE, RESULTS = BENCH / "docs/accuracy.md", BENCH / "results/studies/carry_over"
+PAGE, RESULTS = BENCH / "docs/accuracy.md", BENCH / "results" / UNSEEN
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def write_tables(folder: Path) -> None:
 
 def fill(page: str, results: Path) -> str:
     """The page with where TabNSM stands on these tables."""
-    return put_between(page, MARKS, standing_table(load_results(results)).to_markdown().strip())
+    return put_between(page, MARKS, leaderboard_table(load_results(results)).to_markdown().strip())
 
 
 def main() -> None:

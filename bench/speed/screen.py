@@ -1,7 +1,7 @@
 """Options tried on the training rows of real tables, before any test row is looked at.
 
     OMP_NUM_THREADS=1 python bench/speed/screen.py cpu_small --data-dir ../shared/data \\
-        --set n_ensemble=1 --set n_pieces=64
+        --set n_ensemble=1 --set n_bins=64
 
 The test rows of a split (20 %) are put away; of the others, three quarters are fitted, a tenth of
 them to validate, and the last quarter scores. `--set` gives options of TabNSMRegressor, JSON or
@@ -33,7 +33,7 @@ from tabnsm_bench.evidence import code_state
 
 SPLITS = (42, 43)
 MARKS = ("<!-- screens -->", "<!-- end of screens -->")
-MOST_ROWS = 8000
+MAX_ROWS = 8000
 # Fewer where rows are wide or slow to learn, so that a screen stays one.
 N_ROWS = {
     "blog_feedback": 5000,
@@ -122,8 +122,8 @@ def fill(page: str, folder: Path) -> str:
 def parsed(entry: str) -> tuple[str, Any]:
     """NAME=VALUE with the value as JSON, or as a word.
 
-    >>> parsed("n_pieces=64"), parsed("loss=mse")
-    (('n_pieces', 64), ('loss', 'mse'))
+    >>> parsed("n_bins=64"), parsed("loss=mse")
+    (('n_bins', 64), ('loss', 'mse'))
     """
     name, _, value = entry.partition("=")
     try:
@@ -146,7 +146,7 @@ def main() -> None:
         atomic_write(arguments.into, page.encode())
     options = dict(parsed(entry) for entry in arguments.set)
     for name in arguments.tables:
-        n_rows = N_ROWS.get(name, MOST_ROWS)
+        n_rows = N_ROWS.get(name, MAX_ROWS)
         record = screen(arguments.data_dir, name, n_rows=n_rows, **options)
         keep(arguments.out / f"{name}.json", record)
         print(f"{name:28} {options} RMSE {np.mean(record['rmse']):.6g}", flush=True)

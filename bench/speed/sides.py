@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from tabnsm.nn import TabNSM
+from tabnsm.preprocessing.bins import find_bins
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.target import TargetScaler
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
@@ -53,10 +53,10 @@ def random_table(n_rows: int, n_features: int) -> EncodedTable:
 
 def make_tabnsm(table: EncodedTable, generator: torch.Generator | None = None) -> TabNSM:
     """The module with the estimator's defaults, its numbers' tokens bent as on this table."""
-    n_features, n_pieces = table.n_features, EncoderConfig().n_pieces
+    n_features, n_bins = table.n_features, EncoderConfig().n_bins
     is_number = np.ones(n_features, dtype=bool)
-    pieces = find_pieces(table.dense.numpy(), None, is_number, n_features, n_pieces)
-    return TabNSM(n_features, pieces=pieces, generator=generator)
+    bins = find_bins(table.dense.numpy(), None, is_number, n_features, n_bins)
+    return TabNSM(n_features, bins=bins, generator=generator)
 
 
 def make_trainer(
@@ -78,7 +78,7 @@ def make_trainer(
     state = TrainingState(
         model=model,
         optimizer=make_optimizer(model, config),
-        average=WeightAverage(model, config.weight_averaging),
+        average=WeightAverage(model, config.ema_decay),
         sampler=RiseSampler(table.n_rows, RiseConfig(), generator),
         monitor=ValidationMonitor(config.patience, config.scheduler_patience),
         generator=generator,

@@ -36,7 +36,7 @@ def run(
         text_columns=text_columns,
         repeated_strings="text",
         n_text_features=0,
-        n_pieces=0,
+        n_bins=0,
         random_state=seed,
         **options,
     )

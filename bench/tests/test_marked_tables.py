@@ -8,7 +8,7 @@ import pytest
 from bench.tests.made_results import main_results, study_results
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm_bench.marked_tables import TABLES, make_paper_table, make_table, update_tables
-from tabnsm_bench.store import load_results
+from tabnsm_bench.store import UNSEEN, load_results
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "Before.\n\n<!-- table: {} -->\nfigures of yesterday\n<!-- end -->\n\nAfter.\n"
@@ -57,5 +57,6 @@ def test_committed_tables_are_those_of_the_committed_results(page: Path) -> None
     names = re.findall(r"<!-- table: (\S+) -->", text)
     if not any(name in TABLES or name.startswith("study-") for name in names):
         pytest.skip(f"{page.name} has no table of results")
-    renewed = update_tables(text, load_results(ROOT / "bench" / "results"))
+    folder = ROOT / "bench" / "results"
+    renewed = update_tables(text, load_results(folder), load_results(folder / UNSEEN))
     assert renewed == text, f"run: tabnsm bench tables -r bench/results --into {page.name}"

@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
+from tabnsm.ensemble_training import EnsembleTraining
 from tabnsm.errors import InvalidOptionError, warn
-from tabnsm.members import MemberTraining
 from tabnsm.model_file import load_model, save_model
 from tabnsm.nn.config import is_integer, require
-from tabnsm.nn.ensemble import Ensemble, join_members
+from tabnsm.nn.ensemble import Ensemble, join_networks
 from tabnsm.nn.model import TabNSM
 from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
@@ -31,21 +31,22 @@ from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingData, predict_rows
 from tabnsm.training.memory import check_memory
 from tabnsm.training.progress import TrainingProgress
-from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
+from tabnsm.training.rows import split_rows, subtract_linear_fit, usable_rows, validation_rows
 from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport, LinearPart, TextEncoder
+    from tabnsm.preprocessing import ColumnReport, LinearFit, TextEncoder
 
 
 class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression on wide, mixed tables with the neural sparse mixer.
 
-    Takes a DataFrame (pandas, polars, pyarrow) or an array with numbers, categories, dates and
-    free text, missing values included. An option that is None takes the preset's value.
+    Takes a DataFrame (pandas, polars, pyarrow), a dict of columns, an array or a sparse matrix,
+    with numbers, categories, dates and free text, missing values included. An option that is None
+    takes the preset's value.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
-    token_parts : int or None, default None
+    n_token_pools : int or None, default None
         Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
         sees the one that the interaction makes alone.
     head_width : int, default 256
@@ -95,20 +96,20 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Softness of GridLoss: 0.02 of the range; paper: 1.0 standard deviations.
     normalize_grid : bool or None, default None
         Whether GridLoss is in target units and not in index units: True; paper: False.
-    bend_tails : bool or None, default None
-        Whether a target of which one row in a thousand carries over half the squared deviation
-        is learned and validated on a scale that bends in its tails: True; paper: False.
-    linear_part : bool or None, default None
-        Whether networks learn what a straight fit leaves of the target: True; paper: False. It is
-        made before training and used where it explains 99 % of the squared deviation of the
-        validation rows, of which there must be 20, and leaves not much less of the training rows.
+    target_transform : {"auto", "none"} or None, default None
+        "auto" learns and validates a heavy-tailed target, of which one row in a thousand carries
+        over half the squared deviation, as its asinh: "auto"; paper: "none".
+    linear_residual : bool or None, default None
+        Whether networks learn the residual of a linear fit: True; paper: False. The fit is made
+        before training and used where it explains 99 % of the squared deviation of at least 20
+        validation rows, and does not overfit the training rows.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
         RISE: how much more often the hardest bin is drawn; 1 switches RISE off.
     refresh_every : int, default 5
         RISE: epochs between two looks at the rows' losses.
-    draw : {"systematic", "multinomial"} or None, default None
+    rise_sampling : {"systematic", "multinomial"} or None, default None
         RISE: how rows are drawn: "systematic"; paper: "multinomial".
     n_ensemble : int, "auto" or None, default None
         Networks that are trained and predict together: "auto", which is 8 for up to 62,500
@@ -121,12 +122,12 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Of AdamW, halved when validation stalls.
     weight_decay : float, default 1e-2
         Of AdamW, for matrices.
-    weight_averaging : float or None, default None
+    ema_decay : float or None, default None
         How much of the running average of the weights a step keeps; the average validates
         and predicts: 0.995; paper: 0.0, the weights themselves.
     eval_metric : {"rmse", "mae"}, default "rmse"
         What validation watches: it chooses the best epoch, stops training and halves the learning
-        rate; on the transformed scale where `bend_tails` transforms the target.
+        rate; on the transformed scale where `target_transform` transforms the target.
     patience : int or None, default None
         Epochs without a better validation score before training stops: 16; fast: 6.
     scheduler_patience : int or None, default None
@@ -149,10 +150,10 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     repeated_strings : {"category", "text"} or None, default None
         What ten or more different strings are that occur ten times each on average:
         "category"; paper: "text".
-    n_pieces : int or None, default None
-        Most straight pieces of a number's token, between quantiles of the training rows: 16,
-        and up to four times as many where values come back, as codes do; paper: 0, which is
-        one straight line.
+    n_bins : int or None, default None
+        Bins of the piecewise-linear encoding of a number, between quantiles of the training rows:
+        at most 16, and up to four times as many where values repeat, as codes do; paper: 0, which
+        is one linear piece.
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None
@@ -182,7 +183,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state : int, RandomState or None, default None
         Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
-        0 is silent, 1 shows a bar, 2 a line per epoch.
+        0 is silent, 1 or True shows a bar, 2 a line per epoch. Not saved with the model.
 
     Attributes
     ----------
@@ -196,8 +197,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         From tables to encoded features.
     scaler_ : TargetScaler
         From targets, or what the linear part leaves of them, to standardised ones and back.
-    linear_part_ : LinearPart or None
-        The straight fit whose rest the networks predict, if there is one.
+    linear_fit_ : LinearFit or None
+        The linear fit whose residual the networks predict, if there is one.
     history_ : History
         One record per epoch, the best epoch and why training stopped; of the first network.
     histories_ : tuple of History
@@ -238,7 +239,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         gates: Literal["head", "feature"] | None = None,
         mixer: bool = True,
         mixer_chunk_size: int = 64,
-        token_parts: int | None = None,
+        n_token_pools: int | None = None,
         head_width: int = 256,
         loss: Literal["auto", "blend", "mse", "mae", "log_cosh"] | None = None,
         huber_weight: float = 0.5,
@@ -246,18 +247,18 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_grid_cells: int = 100,
         temperature: float | None = None,
         normalize_grid: bool | None = None,
-        bend_tails: bool | None = None,
-        linear_part: bool | None = None,
+        target_transform: Literal["auto", "none"] | None = None,
+        linear_residual: bool | None = None,
         n_difficulty_bins: int = 5,
         max_boost: float = 2.0,
         refresh_every: int = 5,
-        draw: Literal["systematic", "multinomial"] | None = None,
+        rise_sampling: Literal["systematic", "multinomial"] | None = None,
         n_ensemble: int | Literal["auto"] | None = None,
         max_epochs: int | None = None,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 2e-3,
         weight_decay: float = 1e-2,
-        weight_averaging: float | None = None,
+        ema_decay: float | None = None,
         eval_metric: Literal["rmse", "mae"] = "rmse",
         patience: int | None = None,
         scheduler_patience: int | None = None,
@@ -268,7 +269,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         date_encoding: Literal["calendar", "text"] | None = None,
         category_encoding: Literal["embedding", "code"] | None = None,
         repeated_strings: Literal["category", "text"] | None = None,
-        n_pieces: int | None = None,
+        n_bins: int | None = None,
         missing_indicators: bool | None = None,
         clip_outliers: bool | None = None,
         text_encoder: str | TextEncoder = "minilm",
@@ -295,7 +296,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.gates = gates
         self.mixer = mixer
         self.mixer_chunk_size = mixer_chunk_size
-        self.token_parts = token_parts
+        self.n_token_pools = n_token_pools
         self.head_width = head_width
         self.loss = loss
         self.huber_weight = huber_weight
@@ -303,18 +304,18 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_grid_cells = n_grid_cells
         self.temperature = temperature
         self.normalize_grid = normalize_grid
-        self.bend_tails = bend_tails
-        self.linear_part = linear_part
+        self.target_transform = target_transform
+        self.linear_residual = linear_residual
         self.n_difficulty_bins = n_difficulty_bins
         self.max_boost = max_boost
         self.refresh_every = refresh_every
-        self.draw = draw
+        self.rise_sampling = rise_sampling
         self.n_ensemble = n_ensemble
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
-        self.weight_averaging = weight_averaging
+        self.ema_decay = ema_decay
         self.eval_metric = eval_metric
         self.patience = patience
         self.scheduler_patience = scheduler_patience
@@ -325,7 +326,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.date_encoding = date_encoding
         self.category_encoding = category_encoding
         self.repeated_strings = repeated_strings
-        self.n_pieces = n_pieces
+        self.n_bins = n_bins
         self.missing_indicators = missing_indicators
         self.clip_outliers = clip_outliers
         self.text_encoder = text_encoder
@@ -358,7 +359,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_rows, n_columns)
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,) or None
             Weights in the loss and in the validation score.
@@ -388,30 +389,24 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             generator = torch.Generator().manual_seed(seed)
             held_out = np.zeros(table.n_rows, dtype=bool)
             if given is None:
-                groups, times = (
-                    None if values is None else row_labels(values, len(kept), name)[kept]
-                    for name, values in (
-                        ("validation_groups", validation_groups),
-                        ("validation_time", validation_time),
-                    )
-                )
+                labels = _labels(kept, validation_groups, validation_time)
                 held_out = validation_mask(
-                    table.n_rows, self.validation_fraction, generator, groups, times
+                    table.n_rows, self.validation_fraction, generator, *labels
                 )
             encoder, data = _encode(table, target, weight, held_out, given, options, budget)
             linear = None
-            if options.objective.linear_part and budget.seconds_left() > 0:
-                data, linear = without_linear_part(data, encoder.category_sizes)
+            if options.objective.linear_residual and budget.seconds_left() > 0:
+                data, linear = subtract_linear_fit(data, encoder.category_sizes)
             options = replace(options, objective=options.objective.for_target(data.train_target))
             scaler = TargetScaler.fit(
                 data.train_target,
                 data.train_weight,
-                bend_tails=options.objective.bend_tails,
+                transform=options.objective.target_transform == "auto",
                 limit=options.encoder.clip_outliers,
             )
-            training = MemberTraining(encoder, options, data, scaler, device, seed, budget)
+            training = EnsembleTraining(encoder, options, data, scaler, device, seed, budget)
             with TrainingProgress(
-                self.verbose, options.training.max_epochs, training.n_members
+                self.verbose, options.training.max_epochs, training.n_networks
             ) as progress:
                 training.train(generator, self.checkpoint_dir, resume, progress)
             scores = training.evaluate()
@@ -421,10 +416,10 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(table.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.model_: TabNSM | Ensemble = join_members(training.models)
+        self.model_: TabNSM | Ensemble = join_networks(training.models)
         self.encoder_: TableEncoder = encoder
         self.scaler_: TargetScaler = scaler
-        self.linear_part_: LinearPart | None = linear
+        self.linear_fit_: LinearFit | None = linear
         self.histories_: tuple[History, ...] = tuple(training.histories)
         self.validation_rmse_: float = scores.rmse
         self.best_score_: float = getattr(scores, options.training.eval_metric)
@@ -492,7 +487,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_rows, n_columns)
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
             With the columns of `fit`; order does not matter when they have names, further
             columns are ignored.
 
@@ -504,8 +499,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         device = next(self.model_.parameters()).device
         prediction = self.scaler_.inverse(predict_rows(self.model_, encoded, device))
-        if self.linear_part_ is not None:
-            prediction += self.linear_part_.predict(encoded)
+        if self.linear_fit_ is not None:
+            prediction += self.linear_fit_.predict(encoded)
         return prediction
 
     @usual_torch()
@@ -514,7 +509,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : DataFrame or array of shape (n_rows, n_columns)
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
             As for `predict`.
         baseline : {"zero", "average"}, default "zero"
             "zero" is the paper's attribution, the gradient times the token; "average" counts
@@ -528,7 +523,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         return explain_rows(
-            self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_part_
+            self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_fit_
         )
 
     def describe_columns(self) -> ColumnReport:
@@ -597,11 +592,21 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"validation_fraction must be > 0 and < 1, got {self.validation_fraction!r}. "
                 "Pass X_val and y_val to validate on rows of your own."
             )
-        require(is_integer(self.verbose, 0), "verbose must be an integer >= 0", self.verbose)
+        is_level = isinstance(self.verbose, (bool, np.bool_)) or is_integer(self.verbose, 0)
+        require(is_level, "verbose must be an integer >= 0", self.verbose)
         if resume and self.checkpoint_dir is None:
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
             )
+
+
+def _labels(kept: np.ndarray, groups: Any, time: Any) -> list[np.ndarray | None]:
+    """Group and time of the rows that are kept, where the user gave them."""
+    given = (("validation_groups", groups), ("validation_time", time))
+    return [
+        None if values is None else row_labels(values, len(kept), name)[kept]
+        for name, values in given
+    ]
 
 
 def _encode(
@@ -628,7 +633,7 @@ def _encode(
         len(fit_rows),
         encoder.n_features,
         encoder.category_sizes,
-        encoder.pieces,
+        encoder.bins,
     )
     for message in warn_about_columns(table, encoder, target, fit_rows):
         warn(message)

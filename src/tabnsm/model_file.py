@@ -11,11 +11,12 @@ import torch
 
 from tabnsm._version import __version__
 from tabnsm.container import read_container, write_container
+from tabnsm.earlier import MISSING_OPTIONS, rename_tensor, upgrade_meta
 from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.files.output_path import check_model_ending
-from tabnsm.nn.ensemble import join_members, members_of
+from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import EncoderConfig, LinearPart, TableEncoder, TargetScaler
+from tabnsm.preprocessing import EncoderConfig, LinearFit, TableEncoder, TargetScaler
 from tabnsm.presets import plain_value, resolve_options
 from tabnsm.training.history import History
 
@@ -25,30 +26,20 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 4
 """1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric."""
-EARLIER_OPTIONS: dict[str, Any] = {
-    "repeated_strings": "text",
-    "n_pieces": 0,
-    "text_columns": "joined",
-    "n_text_features": 0,
-    "token_parts": 0,
-    "bend_tails": False,
-    "linear_part": False,
-    "weight_averaging": 0.0,
-    "eval_metric": "rmse",
-    "n_ensemble": 1,
-}
-"""What models were made with whose files do not name these options."""
 
 
 def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
     check_model_ending(path)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
+    options = estimator.options_.to_dict()
+    # How much a fit prints is no property of the model.
+    del encoder_meta["config"]["verbose"], options["encoder"]["verbose"]
     weights = estimator.model_.state_dict()
-    n_members = len(members_of(estimator.model_))
+    n_networks = len(networks_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
-    linear = estimator.linear_part_
+    linear = estimator.linear_fit_
     if linear is not None:
         tensors |= {"linear.slope": linear.slope, "linear.code_value": linear.code_value}
     names = getattr(estimator, "feature_names_in_", None)
@@ -57,11 +48,11 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
         "format_version": FORMAT_VERSION,
         "tabnsm_version": __version__,
         "params": _plain_params(estimator),
-        "options": estimator.options_.to_dict(),
+        "options": options,
         "encoder": encoder_meta,
         "scaler": estimator.scaler_.to_state(),
         "linear_scaler": None if linear is None else linear.scaler.to_state(),
-        "n_members": n_members,
+        "n_networks": n_networks,
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
         "validation_rmse": estimator.validation_rmse_,
@@ -82,7 +73,8 @@ def load_model(
     tensors, meta = read_container(path)
     check_meta(path, meta)
     try:
-        estimator = _restore(cls, tensors, meta, text_encoder)
+        tensors = {rename_tensor(name): tensor for name, tensor in tensors.items()}
+        estimator = _restore(cls, tensors, upgrade_meta(meta), text_encoder)
     except TabNSMError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, RuntimeError) as error:
@@ -100,10 +92,11 @@ def _restore(
     meta: dict[str, Any],
     text_encoder: str | TextEncoder | None,
 ) -> TabNSMRegressor:
-    estimator = cls(**meta["params"])
+    estimator = cls(**meta["params"] | {"verbose": 0})
     options: dict[str, dict[str, Any]] = meta["options"]
-    flat: dict[str, Any] = dict(EARLIER_OPTIONS)
+    flat: dict[str, Any] = dict(MISSING_OPTIONS)
     flat |= {name: value for part in options.values() for name, value in part.items()}
+    flat["verbose"] = 0  # files of earlier versions say how much their fit printed
     if text_encoder is not None:
         estimator.set_params(text_encoder=text_encoder)
         flat["text_encoder"] = text_encoder
@@ -113,23 +106,23 @@ def _restore(
         meta["encoder"] | {"config": _encoder_options(meta["encoder"]["config"])},
         text_encoder=text_encoder,
     )
-    model = join_members(
+    model = join_networks(
         [
             TabNSM(
                 estimator.encoder_.n_features,
                 category_sizes=estimator.encoder_.category_sizes,
-                pieces=estimator.encoder_.pieces,
+                bins=estimator.encoder_.bins,
                 **asdict(estimator.options_.architecture),
             )
-            for _ in range(meta.get("n_members", 1))
+            for _ in range(meta["n_networks"])
         ]
     )
     model.load_state_dict(_part(tensors, "model."))
     estimator.model_ = model.eval()
     estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
-    estimator.linear_part_ = None
+    estimator.linear_fit_ = None
     if meta.get("linear_scaler") is not None:
-        estimator.linear_part_ = LinearPart(
+        estimator.linear_fit_ = LinearFit(
             **_part(tensors, "linear."),
             category_sizes=tuple(estimator.encoder_.category_sizes),
             scaler=TargetScaler.from_state(meta["linear_scaler"]),
@@ -149,7 +142,8 @@ def _restore(
 
 def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:
     known = {field.name for field in fields(EncoderConfig)}
-    return {name: value for name, value in EARLIER_OPTIONS.items() if name in known} | config
+    earlier = {name: value for name, value in MISSING_OPTIONS.items() if name in known}
+    return earlier | config | {"verbose": 0}
 
 
 def check_meta(path: str | Path, meta: dict[str, Any]) -> None:
@@ -176,6 +170,7 @@ def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
     params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
     if not isinstance(params["text_encoder"], str):
         params["text_encoder"] = params["text_encoder"].name
+    del params["verbose"]
     params["device"] = str(params["device"])
     if params["checkpoint_dir"] is not None:
         params["checkpoint_dir"] = str(params["checkpoint_dir"])

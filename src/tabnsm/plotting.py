@@ -162,7 +162,7 @@ def plot_histories(histories: Sequence[History], path: str | Path | None = None)
     """
     try:
         from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
     except ImportError as error:
         raise MissingExtraError("plot", "Pictures") from error
 
@@ -177,9 +177,13 @@ def plot_histories(histories: Sequence[History], path: str | Path | None = None)
     n_epochs = max(len(history) for history in histories)
     validation.set(ylabel=f"validation {metric}", title=_title(histories), xlim=(0.5, n_epochs + 1))
     validation.plot([], [], "D", color="0.35", markersize=7, label="best epoch, which is kept")
+    validation.plot([], [], ":", color="0.35", linewidth=0.8, label="learning rate halved")
     validation.legend(frameon=False, ncols=2 if len(histories) > 4 else 1, fontsize="small")
     loss.set(ylabel="training loss")
     rate.set(ylabel="learning rate", yscale="log", xlabel="epoch")
+    rate.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    rate.yaxis.set_major_formatter("{x:g}")
+    rate.yaxis.set_minor_formatter(NullFormatter())
     rate.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in (validation, loss, rate):
         axis.grid(alpha=0.25)
@@ -209,8 +213,12 @@ def _draw_network(
 
 def _title(histories: Sequence[History]) -> str:
     seconds = sum(history.seconds for history in histories)
-    count = f"{len(histories)} networks" if len(histories) > 1 else "1 network"
-    return f"{count}, {seconds:.0f} s of training\nstopped: {histories[-1].stop_reason}"
+    reason = histories[-1].stop_reason
+    if len(histories) == 1:
+        return f"1 network, {seconds:.0f} s of training\nstopped: {reason}"
+    # Of several, each has stopped for a reason of its own, unless something ended the whole fit.
+    ended = f"\nstopped: {reason.split('; ')[-1]}" if "networks trained" in reason else ""
+    return f"{len(histories)} networks, {seconds:.0f} s of training{ended}"
 
 
 def _write(figure: Any, path: Path) -> None:

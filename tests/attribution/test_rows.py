@@ -17,6 +17,8 @@ from tabnsm.nn import TabNSM
 from tabnsm.preprocessing import Table
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def quick(**options: Any) -> TabNSMRegressor:
     small = {"max_epochs": 2, "d_token": 8, "head_width": 16, "random_state": 0}
@@ -79,7 +81,7 @@ def test_a_linear_readout_by_hand(baseline: Any) -> None:
         def forward(self, features: torch.Tensor) -> torch.Tensor:
             return features @ torch.tensor([1.0, -2.0, 0.5])
 
-    network = TabNSM(3, d_token=8, mixer=False, token_parts=0, category_sizes=[0, 0, 4])
+    network = TabNSM(3, d_token=8, mixer=False, n_token_pools=0, category_sizes=[0, 0, 4])
     network.interaction.attention = Pass()
     network.head = Dot()  # type: ignore[assignment]
     x = torch.tensor([[0.3, -1.0, 2.0], [2.0, 0.0, 0.0]])

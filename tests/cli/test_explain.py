@@ -11,6 +11,8 @@ import pytest
 from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N_ROWS = 60
 
 

@@ -13,6 +13,8 @@ import pytest
 from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

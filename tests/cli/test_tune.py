@@ -18,6 +18,8 @@ from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
 from tabnsm.container import read_container
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N_ROWS = 120
 
 

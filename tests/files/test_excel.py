@@ -17,6 +17,8 @@ from tabnsm.errors import InvalidDataError, MissingExtraError, TabNSMWarning
 from tabnsm.files import open_table, read_table
 from tests.files.workbook import DATE, MOMENT, TIME, write_workbook
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 NEW_YEAR = 45292  # 2024-01-01, in days as Excel counts them
 
 

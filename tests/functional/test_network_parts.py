@@ -49,15 +49,15 @@ def test_affine_tokens(n_rows: int, n_features: int, d_token: int, seed: int) ->
     assert_same(tokens.affine_tokens(**v), oracle.affine_tokens(**v), v)
 
 
-@given(n_rows=st.integers(1, 4), n_features=sizes, n_pieces=sizes, seed=st.integers(0, 99))
-def test_piecewise_tokens(n_rows: int, n_features: int, n_pieces: int, seed: int) -> None:
+@given(n_rows=st.integers(1, 4), n_features=sizes, n_bins=sizes, seed=st.integers(0, 99))
+def test_piecewise_tokens(n_rows: int, n_features: int, n_bins: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed + 1000)
-    ends = torch.randn(n_features, n_pieces + 1, generator=generator, dtype=torch.float64)
+    ends = torch.randn(n_features, n_bins + 1, generator=generator, dtype=torch.float64)
     ends = ends.sort(1).values
     low, width = ends[:, :-1].clone(), ends.diff(dim=1)
-    # Every second feature has fewer pieces, and the first row begins where a piece does.
-    low[::2, n_pieces // 2 + 1 :] = torch.inf
-    v = leaves(seed, x=(n_rows, n_features), slopes=(n_features, n_pieces, 3))
+    # Every second feature has fewer bins, and the first row begins where a bin does.
+    low[::2, n_bins // 2 + 1 :] = torch.inf
+    v = leaves(seed, x=(n_rows, n_features), slopes=(n_features, n_bins, 3))
     with torch.no_grad():
         v["x"][0, 0] = ends[0, 0]
     args = (v["x"], low, width, v["slopes"])

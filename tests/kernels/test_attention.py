@@ -320,7 +320,7 @@ def test_the_original_passes_where_mutants_must_fail(variant: str) -> None:
         ("row[d] = rows[d] / (float)n;", "row[d] = rows[d];"),
         ("groups[j] < groups[j - 1]; j--", "groups[j] > groups[j - 1]; j--"),
         ("* size + *at % size;", "* size;"),
-        ("n_members = pair->n_ranked * size;", "n_members = size;"),
+        ("n_networks = pair->n_ranked * size;", "n_networks = size;"),
     ],
 )
 def test_a_mutated_kernel_fails_the_loops(

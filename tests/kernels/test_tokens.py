@@ -19,13 +19,13 @@ pytestmark = pytest.mark.skipif(kernels.available() == "none", reason="no compil
 
 
 def make(
-    n_rows: int = 37, n_features: int = 30, n_pieces: int = 5, d_token: int = 32
+    n_rows: int = 37, n_features: int = 30, n_bins: int = 5, d_token: int = 32
 ) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(n_features)
     features = torch.randperm(n_features, generator=generator)[: n_features // 2 + 1].sort().values
-    ends = torch.randn(len(features), n_pieces + 1, generator=generator).sort(1).values
+    ends = torch.randn(len(features), n_bins + 1, generator=generator).sort(1).values
     low = ends[:, :-1].clone()
-    low[::3, n_pieces // 2 + 1 :] = torch.inf
+    low[::3, n_bins // 2 + 1 :] = torch.inf
     n_own = torch.isfinite(low).sum(1)
     x = torch.randn(n_rows, len(features), generator=generator)
     x[0] = low[:, 0]
@@ -50,8 +50,8 @@ def by_formula(
     slopes: Tensor,
 ) -> Tensor:
     own = torch.nn.utils.rnn.pad_sequence(list(slopes.split(begin.diff().tolist())), True)
-    n_pieces = own.shape[1]
-    bends = piecewise_tokens(x, low[:, :n_pieces], width[:, :n_pieces], own)
+    n_bins = own.shape[1]
+    bends = piecewise_tokens(x, low[:, :n_bins], width[:, :n_bins], own)
     return tokens.index_add(1, features, bends)
 
 
@@ -61,8 +61,8 @@ def by_formula(
     [
         {},
         {"n_rows": 1, "n_features": 1},
-        {"n_pieces": 1},
-        {"n_pieces": 16, "d_token": 64},
+        {"n_bins": 1},
+        {"n_bins": 16, "d_token": 64},
         {"n_rows": 300, "n_features": 90},
     ],
     ids=str,
@@ -78,7 +78,7 @@ def test_values_and_gradients(
     direction = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
     (right,) = torch.autograd.grad(expected, v["slopes"], direction)
     straight = v["tokens"].clone().requires_grad_()
-    out = kernels.bend_tokens(**(v | {"tokens": straight * 1.0}))
+    out = kernels.add_piecewise_tokens(**(v | {"tokens": straight * 1.0}))
     torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
     d_tokens, d_slopes = torch.autograd.grad(out, [straight, v["slopes"]], direction)
     assert torch.equal(d_tokens, direction)
@@ -91,7 +91,9 @@ def test_infinite_numbers_stay_within_their_own_pieces() -> None:
     with torch.no_grad():
         expected = by_formula(**v)
         assert torch.isfinite(expected).all()
-        torch.testing.assert_close(kernels.bend_tokens(**v), expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            kernels.add_piecewise_tokens(**v), expected, rtol=1e-5, atol=1e-5
+        )
 
 
 def test_rows_and_threads_change_no_bit() -> None:
@@ -100,7 +102,7 @@ def test_rows_and_threads_change_no_bit() -> None:
 
     def run(rows: slice) -> tuple[Tensor, Tensor]:
         part = v | {"tokens": v["tokens"][rows].clone(), "x": v["x"][rows]}
-        out = kernels.bend_tokens(**part)
+        out = kernels.add_piecewise_tokens(**part)
         return out.detach(), torch.autograd.grad(out, v["slopes"], direction[rows])[0]
 
     n_threads = torch.get_num_threads()
@@ -119,7 +121,7 @@ def test_two_python_threads_at_once() -> None:
     problems = [make(n_rows=300, n_features=60 + k) for k in range(6)]
 
     def run(v: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        out = kernels.bend_tokens(**(v | {"tokens": v["tokens"].clone()}))
+        out = kernels.add_piecewise_tokens(**(v | {"tokens": v["tokens"].clone()}))
         return out.detach(), torch.autograd.grad(out.sum(), v["slopes"])[0]
 
     expected = [run(v) for v in problems]
@@ -139,10 +141,10 @@ torch.set_num_threads(2)
 v = make(n_rows=60, n_features=90)
 first, second = v["tokens"].clone(), v["tokens"].clone()
 with torch.no_grad():
-    before = kernels.bend_tokens(**(v | {"tokens": first})).numpy()
+    before = kernels.add_piecewise_tokens(**(v | {"tokens": first})).numpy()
     # The child leaves torch's own threads alone, which do not survive a fork.
     child = os.fork()
-    after = kernels.bend_tokens(**(v | {"tokens": second})).numpy()
+    after = kernels.add_piecewise_tokens(**(v | {"tokens": second})).numpy()
 same = (after == before).all()
 if child == 0:
     os._exit(0 if same else 1)

@@ -22,45 +22,45 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def test_pieces_bend_numbers_and_leave_the_rest_straight() -> None:
-    pieces = torch.full((4, 2, 3), torch.inf)
-    pieces[0] = torch.tensor([[0.0, 1.0, torch.inf], [1.0, 2.0, 1.0]])
-    tokenizer = FeatureTokenizer(4, 16, [0, 0, 5, 0], pieces, generator(0))
+    bins = torch.full((4, 2, 3), torch.inf)
+    bins[0] = torch.tensor([[0.0, 1.0, torch.inf], [1.0, 2.0, 1.0]])
+    tokenizer = FeatureTokenizer(4, 16, [0, 0, 5, 0], bins, generator(0))
     straight = FeatureTokenizer(4, 16, [0, 0, 5, 0], None, generator(0))
     x = torch.tensor([[0.5, 1.0, 2.0, 0.0], [-3.0, 1.0, 2.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
     bends = tokenizer(x) - straight(x)
     assert not bends[:, 1:].any()
     slopes = tokenizer.slopes
-    assert slopes.shape == (2, 16)  # none for a piece that is not there
+    assert slopes.shape == (2, 16)  # none for a bin that is not there
     expected = torch.stack([0.5 * slopes[0], 0 * slopes[0], slopes[0] + 0.5 * slopes[1]])
     torch.testing.assert_close(bends[:, 0], expected)
 
 
 def test_slopes_of_pieces_that_are_not_there_are_left_out_of_older_weights() -> None:
-    pieces = torch.ones(2, 2, 3)
-    pieces[1, 0, 2] = torch.inf
-    tokenizer = FeatureTokenizer(2, 16, None, pieces, generator(0))
+    bins = torch.ones(2, 2, 3)
+    bins[1, 0, 2] = torch.inf
+    tokenizer = FeatureTokenizer(2, 16, None, bins, generator(0))
     weights = tokenizer.state_dict()
     older = torch.full((2, 3, 16), torch.nan)
     older[0], older[1, :2] = weights["slopes"][:3], weights["slopes"][3:]
-    fresh = FeatureTokenizer(2, 16, None, pieces, generator(1))
+    fresh = FeatureTokenizer(2, 16, None, bins, generator(1))
     fresh.load_state_dict(weights | {"slopes": older})
     assert torch.equal(fresh.slopes, tokenizer.slopes)
 
 
 def test_slopes_begin_smaller_where_a_feature_has_more_pieces_of_its_own() -> None:
-    pieces = torch.ones(2, 2, 64)
-    pieces[0, 0, 4:] = torch.inf
-    slopes = FeatureTokenizer(2, 256, None, pieces, generator(0)).slopes
+    bins = torch.ones(2, 2, 64)
+    bins[0, 0, 4:] = torch.inf
+    slopes = FeatureTokenizer(2, 256, None, bins, generator(0)).slopes
     size = slopes.detach().square().sum(0).mean()  # of both features, each a quarter of a line's
     torch.testing.assert_close(size, torch.tensor(0.5), rtol=0.2, atol=0.0)
     assert slopes[:4].abs().max() > 3 * slopes[4:].abs().max()
 
 
 def test_tokens_are_the_same_without_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces = torch.linspace(-2, 2, 5).repeat(3, 2, 1)
-    pieces[:, 1] = 1.0
-    pieces[0, 0, 2:], pieces[1, 0] = torch.inf, torch.inf
-    tokenizer = FeatureTokenizer(3, 16, None, pieces, generator(0))
+    bins = torch.linspace(-2, 2, 5).repeat(3, 2, 1)
+    bins[:, 1] = 1.0
+    bins[0, 0, 2:], bins[1, 0] = torch.inf, torch.inf
+    tokenizer = FeatureTokenizer(3, 16, None, bins, generator(0))
     x = torch.randn(50, 3, generator=generator(1))
     found = tokenizer(x)
     (slopes,) = torch.autograd.grad(found.square().sum(), tokenizer.slopes)
@@ -117,7 +117,7 @@ def test_any_shape_gives_a_finite_number_and_all_gradients(
 
 
 def test_the_head_sees_parts_of_the_tokens_beside_the_papers_features() -> None:
-    model = TabNSM(40, token_parts=4, generator=generator()).double()
+    model = TabNSM(40, n_token_pools=4, generator=generator()).double()
     x = torch.randn(3, 40, generator=generator(1)).double()
     tokens = model.tokenizer(x)
     parts = [tokens[:, d, 8 * k : 8 * k + 8].mean(-1) for d in range(40) for k in range(4)]
@@ -126,26 +126,26 @@ def test_the_head_sees_parts_of_the_tokens_beside_the_papers_features() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "n_parts"),
+    ("options", "n_pools"),
     [
         ({}, 8),
-        ({"token_parts": 4}, 4),
-        ({"token_parts": 0}, 0),
+        ({"n_token_pools": 4}, 4),
+        ({"n_token_pools": 0}, 0),
         ({"d_token": 20, "n_heads": 4}, 4),
         ({"d_token": 7, "n_heads": 7}, 1),
     ],
 )
-def test_parts_divide_the_token(options: dict[str, int], n_parts: int) -> None:
+def test_parts_divide_the_token(options: dict[str, int], n_pools: int) -> None:
     config = ArchitectureConfig(**options)  # type: ignore[arg-type]
-    assert config.resolved_parts(12) == n_parts
-    with pytest.raises(InvalidOptionError, match="token_parts must be 0 or a power of two, got 6"):
-        ArchitectureConfig(token_parts=6)
+    assert config.resolved_pools(12) == n_pools
+    with pytest.raises(InvalidOptionError, match="must be 0 or a power of two, got 6"):
+        ArchitectureConfig(n_token_pools=6)
     assert TabNSM(12, **options)(torch.zeros(2, 12)).shape == (2,)
 
 
 def test_forward_is_the_papers_pipeline() -> None:
     """Tokens, attention, mixer and head composed by hand give the model's own answer."""
-    options = {"d_token": 8, "n_heads": 2, "mixer_chunk_size": 3, "token_parts": 0}
+    options = {"d_token": 8, "n_heads": 2, "mixer_chunk_size": 3, "n_token_pools": 0}
     model = TabNSM(7, **options, generator=generator()).double()
     x = torch.randn(2, 7, generator=generator(1)).double()
     asim, mixer = model.interaction, model.interaction.mixer

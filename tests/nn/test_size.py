@@ -18,19 +18,19 @@ PIECES = torch.tensor([[[0.0, 1.0], [1.0, 1.0]], [[0.0, torch.nan], [1.0, 1.0]]]
         {"attention": "full"},
         {"attention": "mamba"},
         {"mixer": False},
-        {"gates": "feature", "token_parts": 0},
+        {"gates": "feature", "n_token_pools": 0},
         {"compress_block_size": 3, "mixer_chunk_size": 2},
     ],
 )
 @pytest.mark.parametrize(
-    ("n_features", "category_sizes", "pieces"),
+    ("n_features", "category_sizes", "bins"),
     [(1, None, None), (70, None, None), (3, [0, 4, 0], None), (2, None, PIECES)],
 )
-def test_as_many_as_the_network_has(options, n_features, category_sizes, pieces):
-    model = TabNSM(n_features, category_sizes=category_sizes, pieces=pieces, **options)
+def test_as_many_as_the_network_has(options, n_features, category_sizes, bins):
+    model = TabNSM(n_features, category_sizes=category_sizes, bins=bins, **options)
     expected = sum(weight.numel() for weight in model.parameters())
     config = ArchitectureConfig(**options)
-    assert count_weights(config, n_features, category_sizes, pieces) == expected
+    assert count_weights(config, n_features, category_sizes, bins) == expected
 
 
 def test_nothing_is_allocated_and_no_size_crashes():

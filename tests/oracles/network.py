@@ -49,10 +49,10 @@ def piecewise_tokens(x: Tensor, low: Tensor, width: Tensor, slopes: Tensor) -> T
         features = []
         for d, value in enumerate(row):
             token = torch.zeros(slopes.shape[2], dtype=slopes.dtype)
-            for piece in range(low.shape[1]):
-                if value >= low[d, piece]:
-                    share = (value - low[d, piece]) / width[d, piece]
-                    token = token + torch.clamp(share, max=1.0) * slopes[d, piece]
+            for bin in range(low.shape[1]):
+                if value >= low[d, bin]:
+                    share = (value - low[d, bin]) / width[d, bin]
+                    token = token + torch.clamp(share, max=1.0) * slopes[d, bin]
             features.append(token)
         rows.append(torch.stack(features))
     return torch.stack(rows)

@@ -14,6 +14,8 @@ from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing import Table
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:

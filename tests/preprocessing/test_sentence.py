@@ -15,6 +15,8 @@ from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder, cache_info
 from tabnsm.preprocessing.sentence import SentenceEncoder, _load_minilm
 from tabnsm.preprocessing.text_embedding import embed_texts
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 TEXTS = [
     "a red car",
     "senior accountant in a small town",

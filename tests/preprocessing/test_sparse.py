@@ -12,6 +12,8 @@ from tabnsm.errors import InvalidDataError
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
 from tabnsm.preprocessing.sparse import SparseSource, is_sparse
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 
@@ -69,8 +71,8 @@ def test_a_fit_has_the_bits_of_the_dense_one(dense: np.ndarray) -> None:
 
 
 def test_the_whole_table_is_never_dense_in_float64() -> None:
-    matrix = sp.random_array((20_000, 500), density=0.001, rng=0, format="csr")
-    encoder = TableEncoder(EncoderConfig(n_pieces=0))
+    matrix = sp.random(20_000, 500, density=0.001, random_state=0, format="csr")
+    encoder = TableEncoder(EncoderConfig(n_bins=0))
     tracemalloc.start()
     encoder.fit_transform(Table.from_native(matrix))
     _, peak = tracemalloc.get_traced_memory()

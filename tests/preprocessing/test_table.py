@@ -15,6 +15,8 @@ from tabnsm.errors import InvalidDataError, TabNSMWarning
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
 from tests.fakes import FakeTextEncoder
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 N = 40
 PAPER = {
     "date_encoding": "text",

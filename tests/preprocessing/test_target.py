@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.exceptions import DataConversionWarning
 
-from tabnsm.errors import InvalidDataError
+from tabnsm.errors import InvalidDataError, TabNSMWarning
 from tabnsm.preprocessing import TargetScaler, check_target
 
 
@@ -33,7 +33,6 @@ from tabnsm.preprocessing import TargetScaler, check_target
         pl.Series([1, 2.5, None], strict=False),
         pa.array([1, 2.5, None]),
         np.ma.array([1, 2.5, 7], mask=[False, False, True]),
-        np.array([1_000, 2_500, "NaT"], dtype="timedelta64[ms]").astype("timedelta64[ns]"),
         pa.chunked_array([[1.0], [2.5, None]]),
     ],
 )
@@ -68,6 +67,27 @@ def test_targets_of_every_library(y):
 def test_unusable_targets_are_refused(y, message):
     with pytest.raises(InvalidDataError, match=message):
         check_target(y, 3)
+
+
+DURATIONS = np.array([1_000, 2_500, "NaT"], dtype="timedelta64[ms]")
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        DURATIONS,
+        DURATIONS.astype("timedelta64[ns]"),
+        pd.Series(DURATIONS),
+        list(pd.Series(DURATIONS)),
+        pl.Series(DURATIONS),
+        pa.array(DURATIONS),
+    ],
+)
+def test_durations_are_seconds_with_a_warning(y):
+    with pytest.warns(TabNSMWarning, match=r"learned in seconds.* Convert it to numbers") as caught:
+        values, _ = check_target(y, 3)
+    assert [warning.filename for warning in caught] == [__file__]
+    np.testing.assert_array_equal(values, [1, 2.5, np.nan])
 
 
 def test_a_column_vector_is_raveled_with_a_warning():

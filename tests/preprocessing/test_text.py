@@ -204,7 +204,7 @@ def test_text_without_time_for_it_is_left_out():
     message = (
         r"Embedding 168 more texts would take about \d+ s, which is over half of the 0\.0 s left "
         r"of time_limit\. The text columns 'a' are left out of this fit\. Raise time_limit by "
-        r"about \d+ s; texts embedded so far are in the cache"
+        r"about \d+ s; the 32 texts embedded so far are in the cache\."
     )
     with pytest.warns(TabNSMWarning, match=message):
         encoded = encoder.fit_transform(table, None, lambda: 0.0)

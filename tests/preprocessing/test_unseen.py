@@ -13,6 +13,8 @@ from tabnsm.preprocessing.objects import from_objects
 from tabnsm.preprocessing.schema import ColumnSpec
 from tabnsm.preprocessing.unseen import UnseenValues, describe_unseen, find_unseen
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 
 def unseen(values: list[Any], vocabulary: tuple[str, ...]) -> UnseenValues | None:
     column = Column("c", from_objects("c", values))

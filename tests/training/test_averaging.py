@@ -81,5 +81,5 @@ def test_a_copy_of_both_stays_together() -> None:
 
 @pytest.mark.parametrize("keep", [-0.1, 1, float("nan"), "much"])
 def test_shares_that_average_nothing_are_refused(keep: object) -> None:
-    with pytest.raises(InvalidOptionError, match=r"weight_averaging must be in \[0, 1\), got"):
-        TrainingConfig(weight_averaging=keep)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptionError, match=r"ema_decay must be in \[0, 1\), got"):
+        TrainingConfig(ema_decay=keep)  # type: ignore[arg-type]

@@ -20,6 +20,8 @@ from tabnsm import InvalidOptionError, ModelFileError, TabNSMRegressor, TabNSMWa
 from tabnsm.training.checkpoint import FILE_NAME, locked_folder
 from tabnsm.training.loop import Trainer, TrainingState
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 # A process that imports everything once and forks a child per life, one after the other. A child
 # says READY when it trains; with "half" it stops in the middle of a checkpoint's bytes, says so,
 # and waits for its end.

@@ -22,6 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 from tabnsm.training.interrupts import is_one_of_many_fits
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 SCRIPT = """
 import sys, warnings
 import numpy as np

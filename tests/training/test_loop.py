@@ -50,7 +50,7 @@ def make(
     state = TrainingState(
         model,
         make_optimizer(model, config),
-        WeightAverage(model, config.weight_averaging),
+        WeightAverage(model, config.ema_decay),
         RiseSampler(150, rise or RiseConfig(), generator),
         ValidationMonitor(config.patience, config.scheduler_patience),
         generator,
@@ -119,10 +119,22 @@ def test_rows_are_not_measured_where_that_takes_longer_than_is_left() -> None:
         trainer, state = make(TrainingConfig(), RiseConfig(refresh_every=1))
         trainer.budget = Seconds(left)  # type: ignore[assignment]
         trainer.train_epoch(state)
-        assert trainer.refresh_seconds > 0
-        trainer.refresh_seconds = 1.0
+        assert trainer.evaluate_seconds > 0
+        trainer.evaluate_seconds = 40 / 150  # a second for the training rows
         trainer.train_epoch(state)
         assert state.history[1].refreshed is expected
+
+
+def test_time_to_validate_is_set_apart() -> None:
+    trainer, state = make(TrainingConfig(time_limit=9.0))
+    trainer.budget, trainer.evaluate_seconds = Seconds(1.0), 2.0  # type: ignore[assignment]
+    trainer.train_epoch(state)
+    assert state.average.n_steps == 1
+    trainer.evaluate_seconds = 0.5
+    trainer.train_epoch(state)
+    assert state.average.n_steps > 2
+    trainer.evaluate_seconds = 2.0
+    assert trainer._is_over(state) == "time_limit=9 s reached"
 
 
 def test_a_limit_that_is_over_leaves_one_step() -> None:

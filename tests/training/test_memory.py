@@ -11,6 +11,8 @@ from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.memory import check_memory, physical_memory
 
+pytestmark = pytest.mark.usefixtures("one_network")
+
 X = np.random.default_rng(0).normal(size=(40, 3))
 
 

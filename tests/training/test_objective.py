@@ -197,7 +197,7 @@ def test_shapes_that_would_broadcast():
         (5, {"loss": "mae"}, "mae"),
         (5, {"n_grid_cells": 50}, "blend"),
         (5, {"normalize_grid": False, "temperature": 1.0}, "blend"),
-        (5, {"bend_tails": False}, "mse"),
+        (5, {"target_transform": "none"}, "mse"),
         (13, {"loss": "mse"}, "mse"),
     ],
 )

@@ -59,7 +59,7 @@ class TestReweightedRisk:
     @pytest.mark.parametrize("draw", DRAWS)
     def test_sampled_steps_follow_it(self, problem, draw):
         theta, losses, gradients = problem
-        rise = sampler(self.n_rows, max_boost=4.0, draw=draw)
+        rise = sampler(self.n_rows, max_boost=4.0, rise_sampling=draw)
         rise.refresh(losses().detach())
         # The first batch of each epoch alone: later ones would hide an order that is not random.
         batch_size = 6
@@ -76,7 +76,7 @@ class TestReweightedRisk:
         _, losses, gradients = problem
         spread = {}
         for draw in DRAWS:
-            rise = sampler(self.n_rows, max_boost=4.0, draw=draw)
+            rise = sampler(self.n_rows, max_boost=4.0, rise_sampling=draw)
             rise.refresh(losses().detach())
             epochs = torch.stack([gradients[rise.epoch_rows()].mean(0) for _ in range(200)])
             spread[draw] = epochs.std(0).norm().item()
@@ -123,7 +123,7 @@ def test_a_nan_loss_counts_as_hardest():
 
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_restored_sampler_goes_on_alike(draw):
-    first = sampler(30, draw=draw)
+    first = sampler(30, rise_sampling=draw)
     first.refresh(torch.arange(30.0))
     first.epoch_rows()
     state, generator_state = first.state_dict(), first._generator.get_state()
@@ -131,7 +131,7 @@ def test_a_restored_sampler_goes_on_alike(draw):
     expected = [first.epoch_rows() for _ in range(3)]
     first.refresh(torch.zeros(30))
 
-    second = sampler(30, draw=draw, seed=99)
+    second = sampler(30, rise_sampling=draw, seed=99)
     second.load_state_dict(state)
     second._generator.set_state(generator_state)
     for rows in expected:
@@ -158,7 +158,7 @@ def test_losses_and_tables_of_the_wrong_size():
         ({"n_difficulty_bins": 0}, "n_difficulty_bins must be an integer >= 1, got 0"),
         ({"max_boost": 0.5}, "max_boost must be finite and >= 1, got 0.5"),
         ({"refresh_every": 0}, "refresh_every must be an integer >= 1, got 0"),
-        ({"draw": "uniform"}, "draw must be one of .*, got 'uniform'"),
+        ({"rise_sampling": "uniform"}, "rise_sampling must be one of .*, got 'uniform'"),
     ],
 )
 def test_options_outside_their_rules(options, message):

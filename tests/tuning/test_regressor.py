@@ -11,10 +11,12 @@ import pandas as pd
 import pytest
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
-from tabnsm.preprocessing import LinearPart
+from tabnsm.preprocessing import LinearFit
 from tabnsm.training.loop import Trainer
 from tabnsm.tuning import Choice, Integer, Real, tune
 from tests.fakes import FakeTextEncoder
+
+pytestmark = pytest.mark.usefixtures("one_network")
 
 SMALL = {"max_epochs": 2, "head_width": 8}
 SPACE = {"n_heads": Integer(1, 2), "d_head": Integer(4, 8, step=4), "max_boost": Real(1, 2)}
@@ -79,18 +81,18 @@ def test_a_straight_target_is_tuned_on_what_a_straight_fit_leaves(
     X, _ = data
     y = (3 * X["a"] - X["b"] + 2 * (X["city"] == "x")).to_numpy()
     fits: list[int] = []
-    fit = LinearPart.fit
+    fit = LinearFit.fit
 
-    def counted(*arguments: Any) -> LinearPart | None:
+    def counted(*arguments: Any) -> LinearFit | None:
         fits.append(1)
         return fit(*arguments)
 
-    monkeypatch.setattr(LinearPart, "fit", counted)
+    monkeypatch.setattr(LinearFit, "fit", counted)
     rows = {"X_val": X[:30], "y_val": y[:30]}
     result = tune(X, y, **rows, options=SMALL, space=SPACE, n_trials=2, random_state=5)
     assert len(fits) == 1  # not once per trial
     model = TabNSMRegressor(**result.best_options, max_epochs=2, random_state=5).fit(X, y, **rows)
-    assert model.linear_part_ is not None
+    assert model.linear_fit_ is not None
     assert model.history_.best.validation_rmse == result.best_score < 0.01
 
 

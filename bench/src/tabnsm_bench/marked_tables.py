@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm_bench.leaderboard import leaderboard_table, summary_table
 from tabnsm_bench.main_runs import Result
 from tabnsm_bench.naming import display_name
 from tabnsm_bench.paired import paired_table
 from tabnsm_bench.scores import collect_scores
-from tabnsm_bench.standing import standing_table
 from tabnsm_bench.statistics import analyse, analyse_paper
 from tabnsm_bench.studies import STUDIES
 from tabnsm_bench.studies_found import study_table
@@ -53,22 +53,29 @@ _FROM_PAPER: dict[str, Callable[[], TextTable]] = {
     "statistics": lambda: statistics_table(analyse_paper(), {}),
 }
 # "results-mae" is "results" by the mean absolute error, and so on; studies follow their own.
-TABLES = (*_FROM_RESULTS, *(f"{name}-mae" for name in _FROM_RESULTS), "standing")
+TABLES = (*_FROM_RESULTS, *(f"{name}-mae" for name in _FROM_RESULTS), "leaderboard", "summary")
 
 
-def make_table(name: str, results: Sequence[Result], encoding: str = "paper") -> TextTable:
+def make_table(
+    name: str,
+    results: Sequence[Result],
+    encoding: str = "paper",
+    unseen: Sequence[Result] = (),
+) -> TextTable:
     """One table, by its name.
 
     Parameters
     ----------
     name : str
         "results", "families", "statistics", "splits", each also with "-mae" behind it,
-        "standing", or "study-" and the name of a study, with "@preset" behind it if that is not
-        the default.
+        "leaderboard", "summary", or "study-" and the name of a study, with "@preset" behind it if
+        that is not the default.
     results : sequence of dict
         As from ``tabnsm_bench.store.load_results``.
     encoding : {"paper", "default"}
         Whose arrays the baselines had.
+    unseen : sequence of dict
+        Runs on datasets that were never used in development, for "summary".
 
     Returns
     -------
@@ -82,8 +89,10 @@ def make_table(name: str, results: Sequence[Result], encoding: str = "paper") ->
     study, _, preset = name.removeprefix(STUDY).partition("@")
     if name.startswith(STUDY) and study in STUDIES:
         return _study_table(study, results, preset or "default", encoding)
-    if name == "standing":
-        return standing_table(results)
+    if name == "leaderboard":
+        return leaderboard_table(results)
+    if name == "summary":
+        return summary_table(results, unseen)
     if name in TABLES:
         kind = name.removesuffix("-mae")
         return _FROM_RESULTS[kind](results, "rmse" if kind == name else "mae", encoding)
@@ -101,7 +110,7 @@ def make_paper_table(name: str) -> TextTable:
     return _FROM_PAPER[name]()
 
 
-def update_tables(text: str, results: Sequence[Result]) -> str:
+def update_tables(text: str, results: Sequence[Result], unseen: Sequence[Result] = ()) -> str:
     """Make the marked tables of a text anew.
 
     Parameters
@@ -110,6 +119,8 @@ def update_tables(text: str, results: Sequence[Result]) -> str:
         Markdown with markers.
     results : sequence of dict
         As from ``tabnsm_bench.store.load_results``.
+    unseen : sequence of dict
+        Runs on datasets that were never used in development, for "summary".
 
     Returns
     -------
@@ -129,7 +140,7 @@ def update_tables(text: str, results: Sequence[Result]) -> str:
 
     def renewed(match: re.Match[str]) -> str:
         opening, name, closing = match.groups()
-        return f"{opening}\n{make_table(name, results).to_markdown()}\n\n{closing}"
+        return f"{opening}\n{make_table(name, results, unseen=unseen).to_markdown()}\n\n{closing}"
 
     return _MARKED.sub(renewed, text)
 

@@ -61,8 +61,8 @@ class RunSpec:
     ('ridge', {'alpha': 2.5})
     >>> RunSpec.from_dict(spec.to_dict()) == spec
     True
-    >>> RunSpec("tabnsm-default+bend_tails=false", "cpu_small").method
-    'tabnsm-default+bend_tails=False'
+    >>> RunSpec("tabnsm-default+linear_residual=false", "cpu_small").method
+    'tabnsm-default+linear_residual=False'
     """
 
     method: str

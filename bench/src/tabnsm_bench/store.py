@@ -19,6 +19,8 @@ FINISHED_STATES = ("done", "timeout")
 
 STUDIES = "studies"
 """Folder beside those of the methods."""
+UNSEEN = f"{STUDIES}/carry_over"
+"""Folder of runs on datasets that were never used in development."""
 
 
 def empty_result(spec: RunSpec) -> dict[str, Any]:

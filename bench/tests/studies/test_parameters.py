@@ -62,7 +62,7 @@ def test_a_table_s_count_is_that_of_its_fitted_model(tmp_path: Path) -> None:
     options = resolve_options({"preset": "fast"})
     encoder = model.encoder_
     without = [
-        count_parameters(encoder.n_features, options, [0] * encoder.n_features, encoder.pieces),
+        count_parameters(encoder.n_features, options, [0] * encoder.n_features, encoder.bins),
         count_parameters(encoder.n_features, options, encoder.category_sizes),
     ]
     assert counted > max(without)

@@ -97,7 +97,7 @@ def test_rise_off_is_a_plain_shuffle_in_both_presets() -> None:
     assert methods("rise") == ["tabnsm-default", "tabnsm-default+max_boost=1"]
     assert methods("rise", "paper") == [
         "tabnsm-paper",
-        "tabnsm-paper+draw=systematic+max_boost=1",
+        "tabnsm-paper+max_boost=1+rise_sampling=systematic",
         "tabnsm-paper+max_boost=1",
     ]
 

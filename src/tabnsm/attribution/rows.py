@@ -12,12 +12,12 @@ from torch import Tensor
 from tabnsm.attribution.explanation import Explanation, sum_by_column
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.nn.config import require
-from tabnsm.nn.ensemble import Ensemble, members_of
+from tabnsm.nn.ensemble import Ensemble, networks_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.training.loop import tile_rows
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable, LinearPart, TableEncoder, TargetScaler
+    from tabnsm.preprocessing import EncodedTable, LinearFit, TableEncoder, TargetScaler
 
 Baseline = Literal["zero", "average"]
 BASELINES = ("zero", "average")
@@ -29,7 +29,7 @@ def explain_rows(
     scaler: TargetScaler,
     table: EncodedTable,
     baseline: Baseline = "zero",
-    linear: LinearPart | None = None,
+    linear: LinearFit | None = None,
 ) -> Explanation:
     """Attribute the prediction of every row to features and columns, tile by tile.
 
@@ -47,7 +47,7 @@ def explain_rows(
     table : EncodedTable
     baseline : {"zero", "average"}
         What a token is compared with; see `token_attributions`.
-    linear : LinearPart or None
+    linear : LinearFit or None
         The straight fit whose rest the networks predict; what a feature adds to it is added to
         its attribution.
 
@@ -56,7 +56,7 @@ def explain_rows(
     Explanation
     """
     require(baseline in BASELINES, f"baseline must be one of {BASELINES}", baseline)
-    members = members_of(model)
+    networks = networks_of(model)
     config = model.config
     is_sparse = config.attention == "sparse"
     n_rows, n_features = table.n_rows, table.n_features
@@ -82,7 +82,7 @@ def explain_rows(
             # Always a full tile, as in prediction: other shapes may round differently.
             rows = torch.arange(start, start + size).clamp_(max=stop - 1)
             x = table.gather(rows).to(device)  # (size, D)
-            explained = [token_attributions(member, x, baseline) for member in members]
+            explained = [token_attributions(network, x, baseline) for network in networks]
             prediction, attributed = (_mean(parts) for parts in zip(*explained, strict=True))
             standard[start:stop] = prediction[: stop - start].cpu().numpy()
             if linear is not None:
@@ -90,7 +90,7 @@ def explain_rows(
                 attributed = attributed * share_of_target + linear.contributions(x.cpu()).to(x)
             features[start:stop] = attributed[: stop - start].cpu().numpy()
             if blocks is not None:
-                share = _mean([selected_shares(member, x) for member in members])
+                share = _mean([selected_shares(network, x) for network in networks])
                 blocks[start:stop] = share[: stop - start].cpu().numpy()
     finally:
         model.train(was_training)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,9 +135,23 @@ def fit(
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
     rows = read_rows(file, features, target, weight, group, time, validation_file)
     model.fit(**rows, resume=resume)
-    model.save(out)
-    if not quiet:
-        _report(model, out, verbose)
+    with _without_ctrl_c():
+        model.save(out)
+        if not quiet:
+            _report(model, out, verbose)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Ignore Ctrl-C: whoever pressed it to keep the model must not lose it by pressing twice."""
+    if threading.current_thread() is not threading.main_thread():  # only there can it be ignored
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_checkpoints(out: Path, folder: Path) -> None:

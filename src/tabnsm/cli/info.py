@@ -32,6 +32,7 @@ def info(
 ) -> None:
     """Describe a model file."""
     from tabnsm.container import read_container
+    from tabnsm.earlier import upgrade_meta
     from tabnsm.model_file import check_meta
     from tabnsm.preprocessing import ColumnReport
     from tabnsm.preprocessing.schema import ColumnSpec
@@ -39,6 +40,7 @@ def info(
 
     tensors, meta = read_container(model)
     check_meta(model, meta)
+    meta = upgrade_meta(meta)
     encoder = meta["encoder"]
     text = encoder["text"] or {"d_text": 0, "note": ""}
     specs = [ColumnSpec.from_dict(entries) for entries in encoder["columns"]]
@@ -50,7 +52,7 @@ def info(
         "format_version": meta["format_version"],
         "n_parameters": sum(tensor.numel() for tensor in weights.values()),
         "options": meta["options"],
-        "has_linear_part": meta.get("linear_scaler") is not None,
+        "has_linear_fit": meta.get("linear_scaler") is not None,
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
         "validation_rmse": (
@@ -83,7 +85,7 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     for part, options in facts["options"].items():
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         console.print(f"{part}: {shown}", markup=False)
-    if facts["has_linear_part"]:
+    if facts["has_linear_fit"]:
         console.print("linear part: a straight fit, of which networks predict the rest")
     for state in (facts["history"], *facts["further_histories"]):
         history = History.from_dict(state)

@@ -20,28 +20,28 @@ def blend_attended(tokens: Tensor, attended: Tensor, token_weight: Tensor) -> Te
     return token_weight * tokens + attended
 
 
-def part_means(tokens: Tensor, n_parts: int) -> Tensor:
+def pool_means(tokens: Tensor, n_pools: int) -> Tensor:
     """Means of equal parts of every token.
 
     Parameters
     ----------
     tokens : Tensor, shape (B, D, d_token)
-    n_parts : int
+    n_pools : int
         Divides d_token.
 
     Returns
     -------
-    Tensor, shape (B, D * n_parts)
+    Tensor, shape (B, D * n_pools)
 
     Examples
     --------
     >>> import torch
-    >>> part_means(torch.arange(8.0).reshape(1, 2, 4), 2)
+    >>> pool_means(torch.arange(8.0).reshape(1, 2, 4), 2)
     tensor([[0.5000, 2.5000, 4.5000, 6.5000]])
     """
     n_rows, n_features, d_token = tokens.shape
-    parts = tokens.reshape(n_rows, n_features * n_parts, d_token // n_parts)
-    return parts.mean(-1)  # (B, D * n_parts)
+    parts = tokens.reshape(n_rows, n_features * n_pools, d_token // n_pools)
+    return parts.mean(-1)  # (B, D * n_pools)
 
 
 def summarize_features(

@@ -53,7 +53,7 @@ def category_tokens(codes: Tensor, table: Tensor, offsets: Tensor, bias: Tensor)
 
 
 def piecewise_tokens(x: Tensor, low: Tensor, width: Tensor, slopes: Tensor) -> Tensor:
-    """Straight pieces over the bins of each feature, joined where bins meet.
+    """Straight bins over the bins of each feature, joined where bins meet.
 
     A bin adds its whole vector once `x` is past it, a share of it where `x` lies in it.
 

@@ -3,6 +3,6 @@
 from tabnsm.kernels.attention import sparse_attention
 from tabnsm.kernels.interaction import interaction, serves
 from tabnsm.kernels.library import available
-from tabnsm.kernels.tokens import bend_tokens
+from tabnsm.kernels.tokens import add_piecewise_tokens
 
-__all__ = ["available", "bend_tokens", "interaction", "serves", "sparse_attention"]
+__all__ = ["add_piecewise_tokens", "available", "interaction", "serves", "sparse_attention"]

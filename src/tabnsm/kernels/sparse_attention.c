@@ -536,8 +536,8 @@ static void score_members(const Problem *problem, Pair *pair, int64_t query) {
     score_chosen(shape, pair->q + query * pair->width, pair->kt_cmp, groups, pair->d_head,
                  pair->members);
     for (int64_t j = 0; j < n; j++) {
-        int64_t n_members = members(shape, groups[j]), i = 0;
-        for (; i < n_members; i++, to += TILE) *to = pair->members[j * pitch + i];
+        int64_t n_networks = members(shape, groups[j]), i = 0;
+        for (; i < n_networks; i++, to += TILE) *to = pair->members[j * pitch + i];
         for (; i < size; i++, to += TILE) *to = -__builtin_inff();
     }
 }
@@ -545,10 +545,10 @@ static void score_members(const Problem *problem, Pair *pair, int64_t query) {
 /* Selects among the blocks of the best groups of n queries. */
 static void select_members(const Problem *problem, Pair *pair, int64_t n) {
     int32_t size = (int32_t)problem->group_size;
-    int64_t m = problem->n_selected, n_members = pair->n_ranked * size;
+    int64_t m = problem->n_selected, n_networks = pair->n_ranked * size;
     for (int64_t i = 0; i < n; i++) score_members(problem, pair, i);
     for (int u = 0; u < TILE; u += LANES)
-        rank(pair, pair->logits + u, n_members, m, pair->selected + u * m);
+        rank(pair, pair->logits + u, n_networks, m, pair->selected + u * m);
     for (int64_t i = 0; i < n; i++)
         for (int64_t t = 0; t < m; t++) {
             int32_t *at = pair->selected + i * m + t;
@@ -899,8 +899,8 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     strip = strip < problem->n_features ? strip : problem->n_features;
     int64_t n_logits = strip > n_groups ? strip : n_groups;
     n_logits = problem->n_slots && n_blocks > n_logits ? n_blocks : n_logits;
-    int64_t n_ranked = m < n_groups ? m : n_groups, n_members = n_ranked * group_size;
-    n_logits = group_size > 1 && n_members > n_logits ? n_members : n_logits;
+    int64_t n_ranked = m < n_groups ? m : n_groups, n_networks = n_ranked * group_size;
+    n_logits = group_size > 1 && n_networks > n_logits ? n_networks : n_logits;
     int64_t pitch = (size + TILE - 1) / TILE * TILE;
     int64_t group_pitch = (group_size + TILE - 1) / TILE * TILE;
 

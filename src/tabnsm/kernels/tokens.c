@@ -9,7 +9,7 @@
 #define MAX_THREADS 256
 
 typedef struct {
-    int64_t n_rows, n_features, n_bent, n_pieces, d_token, n_threads;
+    int64_t n_rows, n_features, n_bent, n_bins, d_token, n_threads;
     const float *x;            /* (row, bent feature) */
     const int64_t *feature;    /* place of each bent feature among all features */
     const float *low, *width;  /* (bent feature, piece); those that a feature lacks are at its end */
@@ -30,12 +30,12 @@ typedef struct {
 
 /* The piece that x lies in, or the nearest, and how far into it x is. */
 static inline int64_t find_piece(const Bends *b, int64_t bent, float x, float *share) {
-    const float *low = b->low + bent * b->n_pieces;
+    const float *low = b->low + bent * b->n_bins;
     int64_t own = b->begin[bent + 1] - b->begin[bent];
     int32_t n = 0;
     for (int64_t i = 0; i < own; i++) n += low[i] <= x;
     int64_t piece = n ? n - 1 : 0;
-    float far = (x - low[piece]) / b->width[bent * b->n_pieces + piece];
+    float far = (x - low[piece]) / b->width[bent * b->n_bins + piece];
     *share = far < 0.0f ? 0.0f : far > 1.0f ? 1.0f : far;
     return b->begin[bent] + piece;
 }

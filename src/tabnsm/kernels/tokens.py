@@ -14,7 +14,7 @@ from tabnsm.kernels.library import library, thread_pool
 from tabnsm.threads import thread_count
 
 
-def bend_tokens(
+def add_piecewise_tokens(
     tokens: Tensor,
     x: Tensor,
     features: Tensor,
@@ -36,10 +36,10 @@ def bend_tokens(
     features : Tensor of int64, shape (P,)
         Which of the D features they are.
     begin : Tensor of int64, shape (P + 1,)
-        Where the pieces of each of them begin in `slopes`, and how many there are in all.
-    low, width : Tensor, shape (P, n_pieces)
-        Ends and widths, those of features with fewer pieces filled up at the end.
-    slopes : Tensor, shape (n_pieces_of_all_features, d_token)
+        Where the bins of each of them begin in `slopes`, and how many there are in all.
+    low, width : Tensor, shape (P, n_bins)
+        Ends and widths, those of features with fewer bins filled up at the end.
+    slopes : Tensor, shape (n_bins_of_all_features, d_token)
 
     Returns
     -------
@@ -56,7 +56,7 @@ class _Problem(ctypes.Structure):
     """Mirror of ``Bends`` in tokens.c."""
 
     _fields_ = (
-        *((x, ctypes.c_int64) for x in ("n_rows", "n_features", "n_bent", "n_pieces", "d_token")),
+        *((x, ctypes.c_int64) for x in ("n_rows", "n_features", "n_bent", "n_bins", "d_token")),
         ("n_threads", ctypes.c_int64),
         *(
             (x, ctypes.c_void_p)
@@ -66,12 +66,12 @@ class _Problem(ctypes.Structure):
     )
 
 
-def _run(tokens: Tensor, *, backward: bool, n_pieces: int, **tensors: Tensor) -> None:
+def _run(tokens: Tensor, *, backward: bool, n_bins: int, **tensors: Tensor) -> None:
     n_rows, n_features, d_token = tokens.shape
     n_bent = len(tensors["feature"])
     small = n_rows * n_bent * d_token < SMALL_WORK
     problem = _Problem(
-        *(n_rows, n_features, n_bent, n_pieces, d_token),
+        *(n_rows, n_features, n_bent, n_bins, d_token),
         1 if small else thread_count(),
         parallel=thread_pool(),
         **{name: tensor.data_ptr() for name, tensor in tensors.items()},
@@ -97,7 +97,7 @@ class _Bends(torch.autograd.Function):
         where = {"x": x, "feature": feature, "begin": begin, "low": low, "width": width}
         slope = slope.contiguous()
         start = torch.empty_like(slope)
-        _run(tokens, backward=False, n_pieces=low.shape[1], **where, start=start, slope=slope)
+        _run(tokens, backward=False, n_bins=low.shape[1], **where, start=start, slope=slope)
         ctx.mark_dirty(tokens)
         ctx.save_for_backward(*where.values())
         return tokens
@@ -112,7 +112,7 @@ class _Bends(torch.autograd.Function):
         _run(
             d_tokens,
             backward=True,
-            n_pieces=where["low"].shape[1],
+            n_bins=where["low"].shape[1],
             **where,
             d_start=d_start,
             d_slope=d_slope,

@@ -9,7 +9,7 @@ from typing import Literal
 from tabnsm.errors import InvalidOptionError
 from tabnsm.functional.blocks import MAX_EXACT_FEATURES
 
-MOST_PARTS = 512
+MAX_TOKEN_POOLS = 512
 """Parts of tokens of all features together that the head sees beside them."""
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
@@ -55,7 +55,7 @@ class ArchitectureConfig:
         Whether Feature-Token Mixing follows the attention.
     mixer_chunk_size : int, default 64
         Features that are mixed with each other.
-    token_parts : int, default 8
+    n_token_pools : int, default 8
         Numbers per feature that the head sees of its token, beside the one that the interaction
         makes: the means of so many equal parts, a power of two, or 0. Half as many, or a quarter,
         where that would be more than 512 in all or where tokens cannot be cut so.
@@ -83,7 +83,7 @@ class ArchitectureConfig:
     mixer: bool = True
     mixer_chunk_size: int = 64
     # NOTE[DIFF]: the paper's head sees one number per feature, too few in narrow tables.
-    token_parts: int = 8
+    n_token_pools: int = 8
     head_width: int = 256
 
     def __post_init__(self) -> None:
@@ -100,9 +100,9 @@ class ArchitectureConfig:
         ):
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
-        parts = self.token_parts
+        parts = self.n_token_pools
         is_power = is_integer(parts, 0) and not parts & (parts - 1)
-        require(is_power, "token_parts must be 0 or a power of two", parts)
+        require(is_power, "n_token_pools must be 0 or a power of two", parts)
         require(
             self.d_token % self.n_heads == 0,
             f"d_token must be a multiple of n_heads ({self.n_heads})",
@@ -131,16 +131,16 @@ class ArchitectureConfig:
         """Width of one head."""
         return self.d_token // self.n_heads
 
-    def resolved_parts(self, n_features: int) -> int:
+    def resolved_pools(self, n_features: int) -> int:
         """Parts of the tokens of `n_features` features that the head sees.
 
         Examples
         --------
-        >>> [ArchitectureConfig().resolved_parts(n) for n in (10, 64, 84, 228, 400, 600)]
+        >>> [ArchitectureConfig().resolved_pools(n) for n in (10, 64, 84, 228, 400, 600)]
         [8, 8, 4, 2, 1, 0]
         """
-        parts = self.token_parts
-        while parts and (parts * n_features > MOST_PARTS or self.d_token % parts):
+        parts = self.n_token_pools
+        while parts and (parts * n_features > MAX_TOKEN_POOLS or self.d_token % parts):
             parts //= 2
         return parts
 

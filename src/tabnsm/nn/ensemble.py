@@ -16,7 +16,7 @@ class Ensemble(nn.Module):
 
     Parameters
     ----------
-    members : iterable of TabNSM
+    networks : iterable of TabNSM
         At least one.
 
     Shape
@@ -31,34 +31,34 @@ class Ensemble(nn.Module):
     True
     """
 
-    def __init__(self, members: Iterable[TabNSM]) -> None:
+    def __init__(self, networks: Iterable[TabNSM]) -> None:
         super().__init__()
-        self.members = nn.ModuleList(members)
+        self.networks = nn.ModuleList(networks)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.stack([member(x) for member in self.members]).mean(dim=0)
+        return torch.stack([network(x) for network in self.networks]).mean(dim=0)
 
     @property
     def config(self) -> ArchitectureConfig:
-        """Options that all members share."""
-        return members_of(self)[0].config
+        """Options that all networks share."""
+        return networks_of(self)[0].config
 
     @property
     def n_features(self) -> int:
         """Number of encoded features."""
-        return members_of(self)[0].n_features
+        return networks_of(self)[0].n_features
 
     @property
     def rows_are_independent(self) -> bool:
         """Whether predictions without gradients are the same, to the bit, in any batch."""
-        return all(member.rows_are_independent for member in members_of(self))
+        return all(network.rows_are_independent for network in networks_of(self))
 
 
-def members_of(model: TabNSM | Ensemble) -> list[TabNSM]:
+def networks_of(model: TabNSM | Ensemble) -> list[TabNSM]:
     """The networks of an ensemble, or the one network that it is."""
-    return list(model.members) if isinstance(model, Ensemble) else [model]  # type: ignore[arg-type]
+    return list(model.networks) if isinstance(model, Ensemble) else [model]  # type: ignore[arg-type]
 
 
-def join_members(members: list[TabNSM]) -> TabNSM | Ensemble:
+def join_networks(networks: list[TabNSM]) -> TabNSM | Ensemble:
     """One network as it is, several as an ensemble."""
-    return members[0] if len(members) == 1 else Ensemble(members)
+    return networks[0] if len(networks) == 1 else Ensemble(networks)

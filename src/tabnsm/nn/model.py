@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
-from tabnsm.functional.blending import part_means
+from tabnsm.functional.blending import pool_means
 from tabnsm.nn.attention import OPERATORS
 from tabnsm.nn.config import ArchitectureConfig, is_integer, require
 from tabnsm.nn.head import MultiStageHead
@@ -28,8 +28,8 @@ class TabNSM(nn.Module):
     category_sizes : sequence of int or None
         One entry per feature: 0 for a number, else the number of codes of a category, whose
         codes then come as whole floats. None means numbers only.
-    pieces : Tensor or None
-        Left ends and widths of the pieces of each number's token, (D, 2, n_pieces); see
+    bins : Tensor or None
+        Left ends and widths of the bins of each number's token, (D, 2, n_bins); see
         `FeatureTokenizer`. None means straight lines.
     generator : torch.Generator or None
         Source of the starting weights; None is torch's own.
@@ -52,7 +52,7 @@ class TabNSM(nn.Module):
         n_features: int,
         *,
         category_sizes: Sequence[int] | None = None,
-        pieces: Tensor | None = None,
+        bins: Tensor | None = None,
         generator: Generator | None = None,
         **architecture: Any,
     ) -> None:
@@ -66,7 +66,7 @@ class TabNSM(nn.Module):
         self.config = config = ArchitectureConfig(**architecture)
         self.n_features = n_features
         self.tokenizer = FeatureTokenizer(
-            n_features, config.d_token, category_sizes, pieces, generator
+            n_features, config.d_token, category_sizes, bins, generator
         )
         mixer = (
             FeatureTokenMixer(n_features, config.d_token, config.mixer_chunk_size, generator)
@@ -75,8 +75,8 @@ class TabNSM(nn.Module):
         )
         attention = OPERATORS[config.attention](config, generator)
         self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
-        self.n_parts = config.resolved_parts(n_features)
-        self.head = MultiStageHead(n_features * (1 + self.n_parts), config.head_width, generator)
+        self.n_pools = config.resolved_pools(n_features)
+        self.head = MultiStageHead(n_features * (1 + self.n_pools), config.head_width, generator)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.shape[1] != self.n_features:
@@ -89,8 +89,8 @@ class TabNSM(nn.Module):
     def from_tokens(self, tokens: Tensor) -> Tensor:
         """What follows the tokenizer, (B, D, d_token) -> (B,)."""
         features = self.interaction(tokens)  # (B, D)
-        if self.n_parts:
-            features = torch.cat([features, part_means(tokens, self.n_parts)], dim=1)
+        if self.n_pools:
+            features = torch.cat([features, pool_means(tokens, self.n_pools)], dim=1)
         prediction: Tensor = self.head(features)  # (B,)
         return prediction
 

@@ -18,7 +18,7 @@ def count_weights(
     config: ArchitectureConfig,
     n_features: int,
     category_sizes: Sequence[int] | None = None,
-    pieces: Tensor | None = None,
+    bins: Tensor | None = None,
 ) -> int:
     """Number of weights of a `TabNSM`, without memory for any of them.
 
@@ -27,7 +27,7 @@ def count_weights(
     config : ArchitectureConfig
     n_features : int
     category_sizes : sequence of int or None
-    pieces : Tensor or None
+    bins : Tensor or None
         As for `TabNSM`.
 
     Returns
@@ -44,7 +44,7 @@ def count_weights(
     >>> count_weights(ArchitectureConfig(d_token=8, head_width=16), 3)
     3605
     """
-    d_token, width = config.d_token, n_features * (1 + config.resolved_parts(n_features))
+    d_token, width = config.d_token, n_features * (1 + config.resolved_pools(n_features))
     try:
         with torch.device("meta"):
             attention = OPERATORS[config.attention](config, None)
@@ -59,6 +59,6 @@ def count_weights(
         raise OverflowError(str(error)) from error
     sizes = [0] * n_features if category_sizes is None else list(category_sizes)
     n_tokens = n_features + sizes.count(0) + sum(sizes)
-    if pieces is not None:
-        n_tokens += int(torch.isfinite(pieces[:, 0]).sum())
+    if bins is not None:
+        n_tokens += int(torch.isfinite(bins[:, 0]).sum())
     return n_tokens * d_token + sum(w.numel() for part in parts for w in part.parameters())

@@ -14,7 +14,7 @@ from tabnsm.nn.linear import uniform_parameter
 
 
 class FeatureTokenizer(nn.Module):
-    """Affine token per number, bent at the ends of pieces, and embedded token per category.
+    """Affine token per number, bent at the ends of bins, and embedded token per category.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class FeatureTokenizer(nn.Module):
         One entry per feature: 0 for a number, else how many codes the category has, code 0
         ("never seen in training") included. Its vector starts, and stays, at zero, so that an
         unseen category speaks through the feature's bias alone. None means numbers only.
-    pieces : Tensor or None
-        Left ends and widths of pieces of each feature, (n_features, 2, n_pieces); the ends are
-        infinite where a feature has fewer, or none at all. A feature with pieces adds to its
+    bins : Tensor or None
+        Left ends and widths of bins of each feature, (n_features, 2, n_bins); the ends are
+        infinite where a feature has fewer, or none at all. A feature with bins adds to its
         straight line what `tabnsm.functional.tokens.piecewise_tokens` gives. None means none.
     generator : torch.Generator or None
 
@@ -55,7 +55,7 @@ class FeatureTokenizer(nn.Module):
         n_features: int,
         d_token: int,
         category_sizes: Sequence[int] | None = None,
-        pieces: Tensor | None = None,
+        bins: Tensor | None = None,
         generator: Generator | None = None,
     ) -> None:
         super().__init__()
@@ -78,25 +78,25 @@ class FeatureTokenizer(nn.Module):
             )
             with torch.no_grad():
                 self.table[self.offsets] = 0.0
-        pieces = torch.empty(n_features, 2, 0) if pieces is None else pieces
-        n_pieces = torch.isfinite(pieces[:, 0]).sum(1)
-        bent = n_pieces.nonzero().flatten()
-        low, n_pieces = pieces[bent, 0].contiguous(), n_pieces[bent]
+        bins = torch.empty(n_features, 2, 0) if bins is None else bins
+        n_bins = torch.isfinite(bins[:, 0]).sum(1)
+        bent = n_bins.nonzero().flatten()
+        low, n_bins = bins[bent, 0].contiguous(), n_bins[bent]
         used = torch.isfinite(low.flatten()).nonzero().flatten()
-        begin = torch.cat([n_pieces.new_zeros(1), n_pieces.cumsum(0)])
+        begin = torch.cat([n_bins.new_zeros(1), n_bins.cumsum(0)])
         self.register_buffer("bent", bent, persistent=False)
         self.register_buffer("begin", begin, persistent=False)
         self.register_buffer("used", used, persistent=False)
         self.register_buffer("low", low, persistent=False)
-        self.register_buffer("width", pieces[bent, 1].contiguous(), persistent=False)
+        self.register_buffer("width", bins[bent, 1].contiguous(), persistent=False)
         if len(bent):
-            # NOTE[DIFF]: the paper's token is a straight line of the number. All pieces of a
+            # NOTE[DIFF]: the paper's token is a straight line of the number. All bins of a
             # number together begin with half the size of that line.
             self.slopes = uniform_parameter(
                 len(used), d_token, bound=0.5 * bound, generator=generator
             )
             with torch.no_grad():
-                self.slopes.div_(n_pieces.repeat_interleave(n_pieces).sqrt().unsqueeze(1))
+                self.slopes.div_(n_bins.repeat_interleave(n_bins).sqrt().unsqueeze(1))
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = self._straight(x)
@@ -105,19 +105,19 @@ class FeatureTokenizer(nn.Module):
         numbers = x[:, self.bent]  # (B, P)
         if kernels.serves(tokens) and not x.requires_grad:
             where = (self.bent, self.begin, self.low, self.width)
-            return kernels.bend_tokens(tokens, numbers, *where, self.slopes)
+            return kernels.add_piecewise_tokens(tokens, numbers, *where, self.slopes)
         slopes = self.slopes.new_zeros(self.low.numel(), self.slopes.shape[1])
-        slopes = slopes.index_copy(0, self.used, self.slopes)  # (P * n_pieces, d_token)
-        slopes = slopes.view(*self.low.shape, -1)  # (P, n_pieces, d_token)
+        slopes = slopes.index_copy(0, self.used, self.slopes)  # (P * n_bins, d_token)
+        slopes = slopes.view(*self.low.shape, -1)  # (P, n_bins, d_token)
         bends = piecewise_tokens(numbers, self.low, self.width, slopes)
         return tokens.index_add(1, self.bent, bends)  # (B, D, d_token)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *rest: Any, **named: Any
     ) -> None:
-        # Files of some earlier versions have slopes for pieces that a feature lacks, too.
+        # Files of some earlier versions have slopes for bins that a feature lacks, too.
         slopes = state_dict.get(f"{prefix}slopes")
-        if slopes is not None and slopes.ndim == 3:  # (P, n_pieces, d_token)
+        if slopes is not None and slopes.ndim == 3:  # (P, n_bins, d_token)
             state_dict[f"{prefix}slopes"] = slopes.flatten(0, 1)[self.used]
         super()._load_from_state_dict(state_dict, prefix, *rest, **named)
 

@@ -3,7 +3,7 @@
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.linear_part import LinearPart
+from tabnsm.preprocessing.linear_fit import LinearFit
 from tabnsm.preprocessing.report import ColumnReport, ColumnRow
 from tabnsm.preprocessing.table import TableEncoder
 from tabnsm.preprocessing.table_input import Table
@@ -17,7 +17,7 @@ __all__ = [
     "ColumnRow",
     "EncodedTable",
     "EncoderConfig",
-    "LinearPart",
+    "LinearFit",
     "Table",
     "TableEncoder",
     "TargetScaler",

@@ -1,4 +1,4 @@
-"""A word to the user about columns that are probably not meant as inputs."""
+"""Warnings about columns that are probably not meant as inputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def warn_about_columns(
     y: Floats,
     fit_rows: NDArray[np.int64] | None = None,
 ) -> list[str]:
-    """Messages about columns that look like row ids or give the target away.
+    """Messages about columns that do not vary, look like row ids or leak the target.
 
     Parameters
     ----------
@@ -49,13 +49,18 @@ def warn_about_columns(
     Returns
     -------
     list of str
-        At most one message about ids and one about leaks; none for fewer than 50 rows.
+        At most one message of each sort; about ids and leaks none for fewer than 50 rows.
     """
     rows = np.arange(table.n_rows) if fit_rows is None else np.asarray(fit_rows)
     used = [spec for spec in encoder.specs if spec.kind != "drop"]
-    if len(rows) < _MIN_ROWS:
-        return []
     messages = []
+    if not any(spec.varies for spec in used):
+        messages.append(
+            f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
+            "model can only predict a constant. Check which columns and rows were passed."
+        )
+    if len(rows) < _MIN_ROWS:
+        return messages
     ids = [spec.name for spec in used if _looks_like_id(table, spec, rows)]
     if ids:
         messages.append(

@@ -99,6 +99,13 @@ class Column:
             return "temporal"
         return "string" if _is_string(kind) else "number"
 
+    @property
+    def is_duration(self) -> bool:
+        """Whether the values are lengths of time, which become seconds."""
+        import pyarrow.types as pt
+
+        return bool(pt.is_duration(self._data.type))
+
     def to_float(self, number_format: NumberFormat = PLAIN) -> NDArray[np.float64]:
         """Values as float64 with NaN for missing ones, and for strings that are no numbers.
 

@@ -35,10 +35,10 @@ class EncoderConfig:
     repeated_strings : {"category", "text"}, default="category"
         What a column of strings is whose values occur ten times each or more on average: a
         category, or text unless it has fewer than ten values (the paper).
-    n_pieces : int, default=16
-        Most straight pieces of a number's token, between quantiles of the fit rows; 0 is one
+    n_bins : int, default=16
+        Most straight bins of a number's token, between quantiles of the fit rows; 0 is one
         straight line (the paper). A column whose values occur four times each or more on average
-        has up to four times as many, with a piece between every two values if these are enough.
+        has up to four times as many, with a bin between every two values if these are enough.
     missing_indicators : bool, default=True
         Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
     clip_outliers : bool, default=True
@@ -76,7 +76,7 @@ class EncoderConfig:
     date_encoding: str = "calendar"
     category_encoding: str = "embedding"
     repeated_strings: str = "category"
-    n_pieces: int = 16
+    n_bins: int = 16
     missing_indicators: bool = True
     clip_outliers: bool = True
     text_encoder: str | TextEncoder = "minilm"
@@ -93,7 +93,7 @@ class EncoderConfig:
         _check_choice("repeated_strings", self.repeated_strings, REPEATED_STRINGS)
         _check_choice("text_columns", self.text_columns, TEXT_COLUMNS)
         _check_choice("text_precision", self.text_precision, TEXT_PRECISIONS)
-        for option in ("n_pieces", "n_text_features"):
+        for option in ("n_bins", "n_text_features"):
             value = getattr(self, option)
             if type(value) is not int or value < 0:
                 raise InvalidOptionError(f"{option} must be an integer >= 0, got {value!r}.")
@@ -121,7 +121,7 @@ class EncoderConfig:
             "date_encoding": self.date_encoding,
             "category_encoding": self.category_encoding,
             "repeated_strings": self.repeated_strings,
-            "n_pieces": self.n_pieces,
+            "n_bins": self.n_bins,
             "missing_indicators": self.missing_indicators,
             "clip_outliers": self.clip_outliers,
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -124,17 +125,9 @@ class SentenceEncoder:
 
         Names of parameters are left out: they change from one release of transformers to the next.
         """
-        digest = hashlib.sha256(f"{self._model.max_seq_length}".encode())
-        for path in sorted(Path(self._source).glob("*/config.json")):
-            digest.update(path.read_bytes())
-        parameters = [
-            hashlib.sha256(tensor.detach().contiguous().view(torch.uint8).numpy()).digest()
-            for tensor in self._model.parameters()
-        ]
-        final = hashlib.sha256(digest.digest() + b"".join(sorted(parameters)))
-        if self.precision != "float32":
-            final.update(self.precision.encode())
-        return final.hexdigest()
+        model = self._model
+        weights = model.parameters()
+        return fingerprint_of(Path(self._source), model.max_seq_length, weights, self.precision)
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
         """Embed strings.
@@ -224,6 +217,58 @@ class SentenceEncoder:
                 texts, truncation=limit is not None, max_length=limit, padding=False
             )["input_ids"]
         return tokens
+
+
+def fingerprint_of(
+    folder: Path, max_seq_length: int | None, weights: Iterable[torch.Tensor], precision: str
+) -> str:
+    """SHA-256 over all that decides an embedding; the order of the weights does not matter.
+
+    Parameters
+    ----------
+    folder : Path
+        With the settings of pooling.
+    max_seq_length : int or None
+        Tokens that the model reads.
+    weights : iterable of Tensor
+        All weights.
+    precision : {"float32", "int8"}
+        Arithmetic of the matrix products.
+
+    Returns
+    -------
+    str
+        In hexadecimal digits.
+    """
+    digest = hashlib.sha256(f"{max_seq_length}".encode())
+    for path in sorted(folder.glob("*/config.json")):
+        digest.update(path.read_bytes())
+    content = (tensor.detach().contiguous().view(torch.uint8).numpy() for tensor in weights)
+    parts = sorted(hashlib.sha256(array.data).digest() for array in content)
+    final = hashlib.sha256(digest.digest() + b"".join(parts))
+    if precision != "float32":
+        final.update(precision.encode())
+    return final.hexdigest()
+
+
+def find_folder(name: str) -> Path:
+    """Where a model should be; there may be nothing.
+
+    Parameters
+    ----------
+    name : str
+        "minilm" or a folder.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    MissingExtraError
+        If the weights of "minilm" are not installed.
+    """
+    return _minilm_folder() if name == "minilm" else Path(name)
 
 
 def _batches(lengths: NDArray[np.int64], n_tokens: int) -> list[NDArray[np.int64]]:

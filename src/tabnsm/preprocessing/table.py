@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
+from tabnsm.preprocessing.bins import find_bins
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.dense import STANDARDIZED_KINDS, DenseBlock, number_blocks
 from tabnsm.preprocessing.encoded import EncodedTable, TextFeatures
 from tabnsm.preprocessing.fitting import ColumnFitter, FittedColumn
 from tabnsm.preprocessing.layout import Layout
 from tabnsm.preprocessing.numeric import Standardizer
-from tabnsm.preprocessing.pieces import find_pieces
 from tabnsm.preprocessing.reading import ReadingNotes
 from tabnsm.preprocessing.report import ColumnReport
 from tabnsm.preprocessing.schema import ColumnSpec
@@ -65,7 +65,7 @@ class TableEncoder:
     feature_names: list[str]
     feature_columns: list[int]
     category_sizes: tuple[int, ...]
-    pieces: Tensor | None
+    bins: Tensor | None
 
     def __init__(self, config: EncoderConfig | None = None) -> None:
         self.config = config or EncoderConfig()
@@ -115,7 +115,7 @@ class TableEncoder:
         statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
         self._settle(statistics, table.has_names, text)
         dense, _ = self._dense.encode(table, range(table.n_columns))
-        self.pieces = self._find_pieces(dense, rows)
+        self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense), texts)
 
     def transform(self, table: Table) -> EncodedTable:
@@ -179,8 +179,8 @@ class TableEncoder:
             "has_names": self._has_names,
             "text": None,
         }
-        if self.pieces is not None:
-            tensors["pieces"] = self.pieces
+        if self.bins is not None:
+            tensors["bins"] = self.bins
         if self._text is not None:
             text_tensors, meta["text"] = self._text.to_state()
             tensors.update({f"text.{key}": value for key, value in text_tensors.items()})
@@ -193,7 +193,7 @@ class TableEncoder:
         meta: dict[str, Any],
         text_encoder: str | TextEncoder | None = None,
     ) -> TableEncoder:
-        """Rebuild a fitted encoder; a text model is loaded and checked here, not at first use.
+        """Rebuild a fitted encoder; that its text model is there is checked here, not at first use.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class TableEncoder:
         encoder.specs = [ColumnSpec.from_dict(entries) for entries in meta["columns"]]
         statistics = {kind: Standardizer.from_tensor(tensors[kind]) for kind in STANDARDIZED_KINDS}
         encoder._settle(statistics, meta["has_names"], text)
-        encoder.pieces = tensors["pieces"].clone() if "pieces" in tensors else None
+        encoder.bins = tensors["bins"].clone() if "bins" in tensors else None
         return encoder
 
     def _fit_columns(self, table: Table, rows: NDArray[np.int64] | None) -> list[FittedColumn]:
@@ -251,11 +251,6 @@ class TableEncoder:
                 f"A table must have a column with values, got {table.n_columns} column(s), all "
                 f"{' or '.join(notes)}. Check how the file was read."
             )
-        if not any(column.spec.varies for column in fitted):
-            warn(
-                f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
-                "model can only predict a constant. Check which columns and rows were passed."
-            )
         return fitted
 
     def _leave_out_text(self, error: TextTooSlowError) -> None:
@@ -267,8 +262,8 @@ class TableEncoder:
         )
         longer = 2 * error.seconds - error.seconds_left
         remedy = f"Raise time_limit by about {longer:.0f} s"
-        if self.config.text_cache:
-            remedy += "; texts embedded so far are in the cache, so that less is left to do"
+        if error.n_done and self.config.text_cache:
+            remedy += f"; the {error.n_done:,} texts embedded so far are in the cache"
         if all(spec.kind in ("drop", "text") for spec in self.specs):
             raise InvalidOptionError(
                 "time_limit must be long enough for the text of a table without other columns. "
@@ -299,13 +294,13 @@ class TableEncoder:
         self.category_sizes = layout.category_sizes
         self.n_features = len(layout.names)
 
-    def _find_pieces(
+    def _find_bins(
         self, dense: NDArray[np.float32], rows: NDArray[np.int64] | None
     ) -> Tensor | None:
-        if not self.config.n_pieces:
+        if not self.config.n_bins:
             return None
         is_number = np.array(self.category_sizes[: dense.shape[1]]) == 0
-        return find_pieces(dense, rows, is_number, self.n_features, self.config.n_pieces)
+        return find_bins(dense, rows, is_number, self.n_features, self.config.n_bins)
 
     def _positions_in(self, table: Table) -> Sequence[int]:
         """Where each column of the fit is in a new table."""

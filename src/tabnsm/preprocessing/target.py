@@ -116,7 +116,7 @@ class TargetScaler:
         y: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None = None,
         *,
-        bend_tails: bool = False,
+        transform: bool = False,
         limit: bool = False,
     ) -> TargetScaler:
         """Measure a target.
@@ -127,7 +127,7 @@ class TargetScaler:
             Finite targets of the fit rows.
         sample_weight : ndarray of float64, optional
             Weight of each row.
-        bend_tails : bool, default=False
+        transform : bool, default=False
             Whether heavy tails, if the target has them, are bent first; see `Tails.find`.
         limit : bool, default=False
             Whether `inverse` stays within the range of the target, widened by a tenth. That of
@@ -147,7 +147,7 @@ class TargetScaler:
         unweighted = Standardizer.fit(y[:, None])
         pre_scale = float(unweighted.pre_scale[0])
         y = y * pre_scale
-        tails = Tails.find(y, sample_weight) if bend_tails else None
+        tails = Tails.find(y, sample_weight) if transform else None
         if tails is not None:
             y = tails.bend(y)
             unweighted = Standardizer.fit(y[:, None])
@@ -317,6 +317,12 @@ def _to_float(values: Any) -> NDArray[np.float64]:
         raise InvalidDataError(
             "The target must be numbers, got dates. Convert them, for example to days since a "
             "fixed date."
+        )
+    if column.is_duration:
+        warn(
+            "The target holds durations and is learned in seconds, which predictions are, too. "
+            "Convert it to numbers to learn another unit, for example with y / "
+            "pandas.Timedelta('1h')."
         )
     numbers, bad = numbers_or_missing(column)
     if bad:

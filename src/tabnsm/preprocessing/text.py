@@ -17,7 +17,7 @@ from tabnsm.preprocessing.column import Factor
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import TextFeatures
 from tabnsm.preprocessing.text_embedding import SecondsLeft, TextTooSlowError, embed_texts
-from tabnsm.preprocessing.text_encoder import TextEncoder, load_encoder
+from tabnsm.preprocessing.text_encoder import TextEncoder, load_encoder, recall_encoder
 from tabnsm.preprocessing.text_projection import TextProjection
 
 _TENSORS = ("center", "scale", "directions")
@@ -116,7 +116,9 @@ class TextBlock:
     def from_state(
         cls, tensors: dict[str, Tensor], meta: dict[str, Any], config: EncoderConfig
     ) -> TextBlock:
-        """Rebuild a fitted block, and check that the encoder is the same.
+        """Rebuild a fitted block, and check that the encoder is there and the same.
+
+        A model whose files show that is loaded only when a string is not in the cache.
 
         Parameters
         ----------
@@ -137,22 +139,9 @@ class TextBlock:
         ModelFileError
             If the encoder is not there or is another one.
         """
-        try:
-            block = cls.create(config)
-        except InvalidOptionError as error:
-            raise ModelFileError(
-                f"This model has text columns and needs the text encoder {meta['name']!r}. "
-                f"{error} Or pass the encoder as text_encoder when loading."
-            ) from error
-        if block.encoder.fingerprint != meta["fingerprint"]:
-            raise ModelFileError(
-                f"The text encoder must be the one the model was fitted with, {meta['name']!r} "
-                f"({meta['fingerprint'][:16]}), got {block.encoder.name!r} "
-                f"({block.encoder.fingerprint[:16]}). Pass that one as text_encoder when loading."
-            )
-        block.note = meta["note"]
-        prefixes = [""] if block._is_joined else [f"{k}." for k in range(len(meta["d_text"]))]
-        block._projections = [
+        joined = config.text_columns == "joined"
+        prefixes = [""] if joined else [f"{k}." for k in range(len(meta["d_text"]))]
+        projections = [
             # Copies, since what was read may be a view of the whole file.
             TextProjection(
                 **{
@@ -163,6 +152,27 @@ class TextBlock:
             )
             for prefix in prefixes
         ]
+        try:
+            encoder = recall_encoder(
+                config.text_encoder,
+                config.text_precision,
+                meta["fingerprint"],
+                len(projections[0].center),
+            )
+        except InvalidOptionError as error:
+            raise ModelFileError(
+                f"This model has text columns and needs the text encoder {meta['name']!r}. "
+                f"{error} Or pass the encoder as text_encoder when loading."
+            ) from error
+        if encoder.fingerprint != meta["fingerprint"]:
+            raise ModelFileError(
+                f"The text encoder must be the one the model was fitted with, {meta['name']!r} "
+                f"({meta['fingerprint'][:16]}), got {encoder.name!r} "
+                f"({encoder.fingerprint[:16]}). Pass that one as text_encoder when loading."
+            )
+        block = cls(encoder, config)
+        block.note = meta["note"]
+        block._projections = projections
         return block
 
     @property

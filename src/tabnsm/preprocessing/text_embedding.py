@@ -33,13 +33,16 @@ class TextTooSlowError(Exception):
         How long it would still take.
     seconds_left : float
         Of the time limit.
+    n_done : int, default 0
+        Texts that were embedded.
     """
 
-    def __init__(self, work: str, seconds: float, seconds_left: float) -> None:
+    def __init__(self, work: str, seconds: float, seconds_left: float, n_done: int = 0) -> None:
         super().__init__(f"{work} takes {seconds:.1f} s, {seconds_left:.1f} s are left")
         self.work = work
         self.seconds = seconds
         self.seconds_left = seconds_left
+        self.n_done = n_done
 
 
 def embed_texts(
@@ -122,23 +125,24 @@ class _Work:
 
     def __init__(self, texts: list[str], seconds_left: SecondsLeft | None) -> None:
         self.seconds_left = seconds_left
-        self.rest = _work_of(texts)
-        self.n_left = len(texts)
-        self.finished = 0
+        self.total, self.n_texts = _work_of(texts), len(texts)
+        self.finished, self.n_done = 0, 0
         self.started = time.monotonic()
 
     def done(self, texts: list[str]) -> None:
-        is_first = self.finished == 0
+        is_first = self.n_done == 0
         self.finished += _work_of(texts)
-        self.rest -= _work_of(texts)
-        self.n_left -= len(texts)
-        if self.seconds_left is None or not self.rest:
+        self.n_done += len(texts)
+        n_left = self.n_texts - self.n_done
+        if self.seconds_left is None or not n_left:
             return
-        seconds = self.rest * (time.monotonic() - self.started) / self.finished
+        passed = time.monotonic() - self.started
+        seconds = passed * (self.total / self.finished - 1)
         left = self.seconds_left()
         # Half for the texts. What has begun within that goes on, unless it takes all that is left.
         if seconds > (left / 2 if is_first else left):
-            raise TextTooSlowError(f"Embedding {self.n_left:,} more texts", seconds, left)
+            work = f"Embedding {n_left:,} more texts"
+            raise TextTooSlowError(work, seconds, left, self.n_done)
 
 
 def _work_of(texts: list[str]) -> int:

@@ -74,3 +74,33 @@ def load_encoder(encoder: str | TextEncoder, precision: str = "float32") -> Text
         "text_encoder must be a string or have name, fingerprint, d_text, encode and "
         f"count_truncated, got {type(encoder).__name__}."
     )
+
+
+def recall_encoder(
+    encoder: str | TextEncoder, precision: str, fingerprint: str, d_text: int
+) -> TextEncoder:
+    """The encoder of a saved model; one that its files prove to be the same is not loaded yet.
+
+    Parameters
+    ----------
+    encoder : str or TextEncoder
+        As for :func:`load_encoder`.
+    precision : {"float32", "int8"}
+        Arithmetic of a model.
+    fingerprint : str
+        Of the encoder that the model was fitted with.
+    d_text : int
+        Length of its embeddings.
+
+    Returns
+    -------
+    TextEncoder
+        Perhaps another one: its fingerprint says so.
+    """
+    if isinstance(encoder, str):
+        from tabnsm.preprocessing.deferred import DeferredEncoder
+
+        deferred = DeferredEncoder.find(encoder, precision, d_text)
+        if deferred is not None and deferred.fingerprint == fingerprint:
+            return deferred
+    return load_encoder(encoder, precision)

@@ -11,6 +11,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
+from tabnsm.atomic import remove_leftovers
 from tabnsm.container import read_container, write_container
 from tabnsm.errors import InvalidOptionError, ModelFileError, warn
 from tabnsm.training.history import History
@@ -42,9 +43,7 @@ class Checkpoint:
         self.fingerprint = fingerprint
         self.saved_epoch = 0
         self.has_failed = False
-        # A process killed while it wrote leaves its unfinished neighbour behind.
-        for leftover in self.path.parent.glob(f".{name}.*.tmp"):
-            leftover.unlink(missing_ok=True)
+        remove_leftovers(self.path)
 
     def set_aside(self) -> None:
         """Keep an earlier run's file under another name when a new run begins."""

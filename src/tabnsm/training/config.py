@@ -11,8 +11,8 @@ from tabnsm.nn.config import is_integer, require
 from tabnsm.training.history import EvalMetric
 
 Precision = Literal["auto", "float32", "bfloat16"]
-MOST_MEMBERS, FEWEST_MEMBERS, ONE_MEMBER_CELLS = 8, 3, 4_000_000
-SMALLEST_AUTO_BATCH, LARGEST_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
+MAX_NETWORKS, MIN_NETWORKS, ONE_NETWORK_CELLS = 8, 3, 4_000_000
+MIN_AUTO_BATCH, MAX_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TrainingConfig:
     learning_rate : float, default 2e-3
     weight_decay : float, default 1e-2
         AdamW's; applied to matrices, not to tokens, biases and norms.
-    weight_averaging : float, default 0.995
+    ema_decay : float, default 0.995
         Share of the running average of the weights that a step keeps. The average is what
         validates and predicts; 0 takes the weights themselves.
     eval_metric : {"rmse", "mae"}, default "rmse"
@@ -59,7 +59,7 @@ class TrainingConfig:
     learning_rate: float = 2e-3
     weight_decay: float = 1e-2
     # NOTE[DIFF]: the paper predicts with the weights of one step, which carry its noise.
-    weight_averaging: float = 0.995
+    ema_decay: float = 0.995
     eval_metric: EvalMetric = "rmse"
     patience: int = 16
     scheduler_patience: int = 5
@@ -84,8 +84,8 @@ class TrainingConfig:
             "gradient_clip must be finite and > 0 (1e30 never clips)",
             clip,
         )
-        keep = self.weight_averaging
-        require(_is_finite(keep) and 0 <= keep < 1, "weight_averaging must be in [0, 1)", keep)
+        keep = self.ema_decay
+        require(_is_finite(keep) and 0 <= keep < 1, "ema_decay must be in [0, 1)", keep)
         limit = self.time_limit
         require(
             limit is None or (_is_finite(limit) and limit > 0),
@@ -109,10 +109,10 @@ class TrainingConfig:
         """
         if self.n_ensemble != "auto":
             return self.n_ensemble
-        affordable = math.isqrt(ONE_MEMBER_CELLS // (n_rows * n_features))
+        affordable = math.isqrt(ONE_NETWORK_CELLS // (n_rows * n_features))
         if affordable == 0:
             return 1
-        return min(max(affordable, FEWEST_MEMBERS), MOST_MEMBERS)
+        return min(max(affordable, MIN_NETWORKS), MAX_NETWORKS)
 
     def resolved_batch_size(self, n_rows: int) -> int:
         """Rows per step for a table of `n_rows`.
@@ -125,7 +125,7 @@ class TrainingConfig:
         if self.batch_size != "auto":
             return self.batch_size
         per_step = -(-n_rows // AUTO_STEPS_PER_EPOCH)
-        return min(max(per_step, SMALLEST_AUTO_BATCH), LARGEST_AUTO_BATCH)
+        return min(max(per_step, MIN_AUTO_BATCH), MAX_AUTO_BATCH)
 
 
 def _is_finite(value: object) -> bool:

@@ -25,7 +25,7 @@ from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
 from tabnsm.training.scores import ValidationScores, near_one, weighted_mae, weighted_rmse
 
-TILE_TOKENS, SMALLEST_TILE, LARGEST_TILE = 8192, 16, 256
+TILE_TOKENS, MIN_TILE, MAX_TILE = 8192, 16, 256
 COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile
 
 Report = Callable[[History], None]
@@ -121,7 +121,7 @@ class Trainer:
         self.batch_size = config.resolved_batch_size(data.train.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
         self.started = time.monotonic()
-        self.refresh_seconds = 0.0
+        self.evaluate_seconds = 0.0
 
     def train(self, state: TrainingState, checkpoint: Checkpoint | None = None) -> History:
         """Train until a stop, then put the best epoch's weights into the model.
@@ -160,7 +160,8 @@ class Trainer:
         epoch = len(state.history) + 1
         refreshed = state.sampler.needs_refresh(len(state.history))
         # A pass over all training rows that ends beyond the limit would be of no use.
-        refreshed = refreshed and not self._out_of_time(self.refresh_seconds)
+        per_row = self.evaluate_seconds / self.data.validation.n_rows
+        refreshed = refreshed and not self._out_of_time(per_row * self.data.train.n_rows)
         if refreshed:
             state.sampler.refresh(self.row_losses(state.model))
         learning_rate = self.config.learning_rate * state.monitor.learning_rate_factor
@@ -173,7 +174,7 @@ class Trainer:
         for rows in batches:
             total += self.train_step(state, rows)
             done += 1
-            if self._out_of_time():
+            if self._out_of_time(self.evaluate_seconds):
                 break
         best_weights = state.best_weights
         with state.average.applied():
@@ -229,11 +230,10 @@ class Trainer:
         return ValidationScores(rmse, mae, metric(bent, standard.astype(np.float64), weight))
 
     def _timed_evaluate(self, model: nn.Module) -> ValidationScores:
-        """Evaluate, and learn from it how long a pass over the training rows takes."""
+        """Evaluate, and keep how long it takes: that time is set apart before a limit."""
         started = time.monotonic()
         scores = self.evaluate(model)
-        per_row = (time.monotonic() - started) / self.data.validation.n_rows
-        self.refresh_seconds = per_row * self.data.train.n_rows
+        self.evaluate_seconds = time.monotonic() - started
         return scores
 
     def row_losses(self, model: nn.Module) -> Tensor:
@@ -248,7 +248,7 @@ class Trainer:
             return f"no better validation {metric} for {self.config.patience} epochs"
         if len(state.history) >= self.config.max_epochs:
             return f"max_epochs={self.config.max_epochs} reached"
-        if self._out_of_time() and len(state.history):
+        if self._out_of_time(self.evaluate_seconds) and len(state.history):
             return f"time_limit={self.config.time_limit:g} s reached"
         return ""
 
@@ -282,8 +282,8 @@ def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
     >>> [tile_rows(n) for n in (12, 100, 400, 16384)]
     [256, 64, 16, 16]
     """
-    tile = LARGEST_TILE
-    while tile > SMALLEST_TILE and tile * n_features > most_tokens:
+    tile = MAX_TILE
+    while tile > MIN_TILE and tile * n_features > most_tokens:
         tile //= 2
     return tile
 

@@ -39,7 +39,7 @@ def check_memory(
     n_rows: int,
     n_features: int = 1,
     category_sizes: Sequence[int] | None = None,
-    pieces: Tensor | None = None,
+    bins: Tensor | None = None,
 ) -> None:
     """Refuse a network of which one step of training needs more memory than the machine has.
 
@@ -54,7 +54,7 @@ def check_memory(
     n_features : int, default 1
         Encoded features; with 1 only what no table could make fit is refused.
     category_sizes : sequence of int or None
-    pieces : Tensor or None
+    bins : Tensor or None
         As for `TabNSM`.
 
     Raises
@@ -68,7 +68,7 @@ def check_memory(
     batch_size = min(training.resolved_batch_size(n_rows), n_rows)
     n_tokens = batch_size * n_features * architecture.d_token
     try:
-        n_weights = count_weights(architecture, n_features, category_sizes, pieces)
+        n_weights = count_weights(architecture, n_features, category_sizes, bins)
         needed = _BYTES * (_COPIES * n_weights + _TOKEN_COPIES * n_tokens)
         if needed <= memory:
             return

@@ -17,7 +17,8 @@ from tabnsm.functional.grid_loss import Bounds, check_grid_options, grid_loss
 from tabnsm.nn.config import require
 
 Loss = Literal["auto", "blend", "mse", "mae", "log_cosh"]
-MOST_LEVELS = 12
+TargetTransform = Literal["auto", "none"]
+MAX_LEVELS = 12
 """Distinct values up to which a target is taken for a rating or a small count."""
 
 
@@ -62,10 +63,10 @@ class ObjectiveConfig:
         the standardised target.
     normalize_grid : bool, default True
         Whether GridLoss is in target units; False is the paper's, in index units.
-    bend_tails : bool, default True
+    target_transform : {"auto", "none"}, default "auto"
         Whether a target of which one row in a thousand carries over half of the squared
         deviation is learned, and validated, on a scale that is logarithmic in its tails.
-    linear_part : bool, default True
+    linear_residual : bool, default True
         Whether only the rest is learned of a target that a straight fit all but explains.
 
     Examples
@@ -90,10 +91,10 @@ class ObjectiveConfig:
     normalize_grid: bool = True
     # NOTE[DIFF]: the paper standardises; then the loss of all but a few rows of such a target is
     # next to nothing, and so is what is learned of them.
-    bend_tails: bool = True
+    target_transform: TargetTransform = "auto"
     # NOTE[DIFF]: the paper's network learns the whole target. Where that is a sum of columns, or a
     # category's value, all but exactly, networks can stay far behind ridge regression.
-    linear_part: bool = True
+    linear_residual: bool = True
 
     def __post_init__(self) -> None:
         allowed = ("auto", "blend", *PLAIN_LOSSES)
@@ -108,7 +109,13 @@ class ObjectiveConfig:
             "huber_delta must be finite and > 0",
             self.huber_delta,
         )
-        for name in ("normalize_grid", "bend_tails", "linear_part"):
+        transforms = ("auto", "none")
+        require(
+            self.target_transform in transforms,
+            f"target_transform must be one of {transforms}",
+            self.target_transform,
+        )
+        for name in ("normalize_grid", "linear_residual"):
             value = getattr(self, name)
             require(isinstance(value, bool), f"{name} must be True or False", value)
         check_grid_options(self.n_grid_cells, self.temperature, normalize=self.normalize_grid)
@@ -128,7 +135,7 @@ class ObjectiveConfig:
             return self
         usual = ObjectiveConfig()
         is_usual = all(getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS)
-        is_rating = len(np.unique(target)) <= MOST_LEVELS
+        is_rating = len(np.unique(target)) <= MAX_LEVELS
         return replace(self, loss="mse" if is_rating and is_usual else "blend")
 
 

@@ -19,13 +19,13 @@ class TrainingProgress:
     ----------
     verbose : int
     max_epochs : int
-    n_members : int, default 1
+    n_networks : int, default 1
         Networks that are trained, one after the other.
     """
 
-    def __init__(self, verbose: int, max_epochs: int, n_members: int = 1) -> None:
+    def __init__(self, verbose: int, max_epochs: int, n_networks: int = 1) -> None:
         self.verbose = verbose
-        self.n_members = n_members
+        self.n_networks = n_networks
         self.console = Console(stderr=True)
         self.progress = Progress(
             TextColumn("training"),
@@ -58,7 +58,7 @@ class TrainingProgress:
         last, best = history[-1], history.best
         metric = f"validation {history.eval_metric.upper()}"
         score = history.metric_of(last)
-        which = f"{number + 1}/{self.n_members}" if self.n_members > 1 else ""
+        which = f"{number + 1}/{self.n_networks}" if self.n_networks > 1 else ""
         if self.verbose == 1:
             text = (
                 f"{which and f'network {which}, '}{metric} {score:.5g}, "

@@ -19,7 +19,7 @@ from tabnsm.functional.difficulty import (
 )
 from tabnsm.nn.config import require
 
-Draw = Literal["systematic", "multinomial"]
+RiseSampling = Literal["systematic", "multinomial"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RiseConfig:
         Weight of the hardest bin, where the easiest has 1; 1 draws all rows alike.
     refresh_every : int, default 5
         Epochs between two measurements of the rows' losses.
-    draw : {"systematic", "multinomial"}, default "systematic"
+    rise_sampling : {"systematic", "multinomial"}, default "systematic"
         How rows are drawn by weight. Both have the same expectation; systematic draws take every
         row floor or ceil of its expected count, multinomial ones, the paper's, are independent.
 
@@ -50,7 +50,7 @@ class RiseConfig:
     max_boost: float = 2.0
     refresh_every: int = 5
     # NOTE[DIFF]: the paper draws independently, which leaves out a third of the rows each epoch.
-    draw: Draw = "systematic"
+    rise_sampling: RiseSampling = "systematic"
 
     def __post_init__(self) -> None:
         check_difficulty_options(self.n_difficulty_bins, self.max_boost)
@@ -60,7 +60,11 @@ class RiseConfig:
             self.refresh_every,
         )
         allowed = ("systematic", "multinomial")
-        require(self.draw in allowed, f"draw must be one of {allowed}", self.draw)
+        require(
+            self.rise_sampling in allowed,
+            f"rise_sampling must be one of {allowed}",
+            self.rise_sampling,
+        )
 
 
 class RiseSampler:
@@ -119,7 +123,7 @@ class RiseSampler:
 
     def epoch_rows(self) -> Tensor:
         """Rows of one epoch in the order of their use, int64, shape (n_rows,)."""
-        draw = draw_systematic if self.config.draw == "systematic" else draw_multinomial
+        draw = draw_systematic if self.config.rise_sampling == "systematic" else draw_multinomial
         return draw(self.weights, len(self.weights), self._generator)
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -10,20 +10,20 @@ import numpy as np
 import torch
 
 from tabnsm.errors import InvalidDataError, warn
-from tabnsm.preprocessing import LinearPart, Table, TargetScaler, check_target
+from tabnsm.preprocessing import LinearFit, Table, TargetScaler, check_target
 from tabnsm.training.loop import TrainingData
 from tabnsm.training.scores import weighted_rmse
 
 if TYPE_CHECKING:
     from tabnsm.preprocessing import EncodedTable
 
-LARGEST_REST = 0.1
+MAX_RESIDUAL = 0.1
 """RMSE of a straight fit on validation rows, over that of their mean, which makes it worth taking
 off; 0.1 is an R2 of 0.99."""
-LARGEST_GAP = 1.5
+MAX_GAP = 1.5
 """That RMSE over the one on training rows; beyond, training rows were learned by heart, as those of
 a category with few rows each are, and what is left of them says nothing."""
-FEWEST_ROWS = 20
+MIN_ROWS = 20
 """Validation rows below which a small rest may be luck."""
 
 
@@ -100,25 +100,25 @@ def split_rows(
     )
 
 
-def without_linear_part(
+def subtract_linear_fit(
     data: TrainingData, category_sizes: Sequence[int]
-) -> tuple[TrainingData, LinearPart | None]:
+) -> tuple[TrainingData, LinearFit | None]:
     """What a straight fit leaves of the targets, and that fit; or the rows as they are.
 
     It is taken off where it all but explains the validation rows, and the training rows not much
     better, and where there are enough rows to tell.
     """
     target, weight = data.validation_target, data.validation_weight
-    if len(target) < FEWEST_ROWS:
+    if len(target) < MIN_ROWS:
         return data, None
-    linear = LinearPart.fit(data.train, data.train_target, data.train_weight, category_sizes)
+    linear = LinearFit.fit(data.train, data.train_target, data.train_weight, category_sizes)
     if linear is None:
         return data, None
     straight, known = linear.predict(data.validation), linear.predict(data.train)
     mean = TargetScaler.fit(target, weight).inverse(np.zeros(len(target)))
     largest = min(
-        LARGEST_REST * weighted_rmse(target, mean, weight),
-        LARGEST_GAP * weighted_rmse(data.train_target, known, data.train_weight),
+        MAX_RESIDUAL * weighted_rmse(target, mean, weight),
+        MAX_GAP * weighted_rmse(data.train_target, known, data.train_weight),
     )
     if not weighted_rmse(target, straight, weight) <= largest:
         return data, None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tabnsm.container import atomic_write
+from tabnsm.earlier import rename_options
 from tabnsm.errors import InvalidOptionError
 from tabnsm.estimator import TabNSMRegressor
 
@@ -87,5 +88,6 @@ def read_config(path: str | Path) -> dict[str, Any]:
             f"A config must be a JSON object of options, but {path} holds "
             f"a {type(options).__name__}."
         )
+    options = rename_options(options)
     check_names(options, option_names(), str(path))
     return options

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from tabnsm.ensemble_training import fingerprint, initial_state
 from tabnsm.errors import TabNSMWarning
 from tabnsm.estimator import TabNSMRegressor, _resolve_device
-from tabnsm.members import fingerprint, initial_state
 from tabnsm.preprocessing import TableEncoder, TargetScaler
 from tabnsm.preprocessing.checks import warn_about_columns
 from tabnsm.preprocessing.config import EncoderConfig
@@ -22,7 +22,7 @@ from tabnsm.presets import Options
 from tabnsm.training.history import History
 from tabnsm.training.loop import Trainer, TrainingData, TrainingDivergedError
 from tabnsm.training.objective import Objective
-from tabnsm.training.rows import split_rows, usable_rows, validation_rows, without_linear_part
+from tabnsm.training.rows import split_rows, subtract_linear_fit, usable_rows, validation_rows
 from tabnsm.training.split import row_labels, validation_mask
 from tabnsm.tuning.report import Report
 
@@ -85,7 +85,7 @@ class TuningRows:
         key = _key(config)
         if key not in self.rests:
             encoder, data = self.prepare(config)
-            self.rests[key], _ = without_linear_part(data, encoder.category_sizes)
+            self.rests[key], _ = subtract_linear_fit(data, encoder.category_sizes)
         return self.rests[key]
 
     def fingerprint(self, options: Options) -> str:
@@ -96,12 +96,12 @@ class TuningRows:
     def score(self, options: Options, report: Report) -> float:
         """Train with these options; the `eval_metric` of the best epoch on the validation rows."""
         encoder, data = self.prepare(options.encoder)
-        if options.objective.linear_part:
+        if options.objective.linear_residual:
             data = self.rest(options.encoder)
         scaler = TargetScaler.fit(
             data.train_target,
             data.train_weight,
-            bend_tails=options.objective.bend_tails,
+            transform=options.objective.target_transform == "auto",
             limit=options.encoder.clip_outliers,
         )
         generator = torch.Generator()

@@ -69,19 +69,19 @@ class BaselineInfo:
     @property
     def state(self) -> str:
         """One of "ready", "needs environment" and "unavailable"."""
-        return self._standing()[0]
+        return self._state_and_reason()[0]
 
     @property
     def reason(self) -> str:
         """Why it is not ready; empty if it is."""
-        return self._standing()[1]
+        return self._state_and_reason()[1]
 
     @property
     def remedy(self) -> str:
         """What a user can do about it; empty if it is ready."""
-        return self._standing()[2]
+        return self._state_and_reason()[2]
 
-    def _standing(self) -> tuple[str, str, str]:
+    def _state_and_reason(self) -> tuple[str, str, str]:
         if self.own_factory:
             return READY, "", ""
         if not self.adapter:

@@ -76,7 +76,7 @@ class TabNSMMethod:
             n_features=self.model.encoder_.n_features,
             n_parameters=sum(p.numel() for p in self.model.model_.parameters()),
             n_networks=len(self.model.histories_),
-            has_linear_part=self.model.linear_part_ is not None,
+            has_linear_fit=self.model.linear_fit_ is not None,
             epochs=len(history),
             best_epoch=history.best_epoch,
             stop_reason=history.stop_reason,

@@ -119,16 +119,17 @@ def tables(
     """Print or renew tables."""
     from tabnsm.container import atomic_write
     from tabnsm_bench.marked_tables import make_paper_table, make_table, update_tables
-    from tabnsm_bench.store import load_results
+    from tabnsm_bench.store import UNSEEN, load_results
 
+    runs, unseen = ([], []) if paper else (load_results(results), load_results(results / UNSEEN))
     if into is not None:
         old = into.read_text(encoding="utf-8")
-        new = update_tables(old, load_results(results))
+        new = update_tables(old, runs, unseen)
         if new != old:
             atomic_write(into, new.encode())
         print(f"{into}: {'tables renewed' if new != old else 'tables were up to date'}.")
         return
-    table = make_paper_table(name) if paper else make_table(name, load_results(results), encoding)
+    table = make_paper_table(name) if paper else make_table(name, runs, encoding, unseen)
     print(table.to_markdown() if style is Format.markdown else table.to_latex())
 
 

@@ -45,7 +45,7 @@ def draw_architecture(n_features: int = 390, preset: str = "default") -> Figure:
         "mixer": 0 if model.interaction.mixer is None else _count(model.interaction.mixer),
         "head": _count(model.head),
     }
-    d, half = config.d_token, (n_features * (1 + model.n_parts) + 1) // 2
+    d, half = config.d_token, (n_features * (1 + model.n_pools) + 1) // 2
     figure = new_figure(11.5, 4.6)
     axis = figure.subplots()
     axis.set(xlim=(0, 23), ylim=(1, 9.8))
@@ -82,10 +82,10 @@ def draw_architecture(n_features: int = 390, preset: str = "default") -> Figure:
     _arrow(axis, (10.8, 5.1), (11.4, 5.1))
     _arrow(axis, (13.4, 5.1), (14.0, 5.1))
     _frame(axis, 16.6, 1.4, 4.5, 8.0, f"head: {parts['head']:,}")
-    if model.n_parts:
+    if model.n_pools:
         axis.plot([3.7, 3.7, 18.15], [6.1, 8.7, 8.7], color=BLACK, linewidth=1)
         _arrow(axis, (18.15, 8.7), (18.15, 8.3))
-        inputs = f"and {model.n_parts} of each token"
+        inputs = f"and {model.n_pools} of each token"
         axis.text(16.45, 8.95, inputs, fontsize=8, ha="right", va="center")
     stages = ((6.7, f"y₁ ({half},)"), (4.3, "y₂ (1,)"), (1.9, "y₃ (1,)"))
     for y, text in stages:

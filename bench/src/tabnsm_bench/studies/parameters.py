@@ -47,7 +47,7 @@ def count_parameters(
     n_features: int,
     options: Options,
     category_sizes: Sequence[int] | None = None,
-    pieces: Tensor | None = None,
+    bins: Tensor | None = None,
 ) -> int:
     """Parameters of the network for a number of features, by default all numbers.
 
@@ -63,8 +63,8 @@ def count_parameters(
 
     architecture = options.to_dict()["architecture"]
     if category_sizes is None:
-        pieces = torch.ones(n_features, 2, options.encoder.n_pieces)
-    model = TabNSM(n_features, category_sizes=category_sizes, pieces=pieces, **architecture)
+        bins = torch.ones(n_features, 2, options.encoder.n_bins)
+    model = TabNSM(n_features, category_sizes=category_sizes, bins=bins, **architecture)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -154,8 +154,8 @@ def _dataset_rows(dataset: str, options: Options, scope: Scope) -> list[dict[str
         kept = subset(n_all, max(1, round(share * n_all)), scope.caps.get("split", 42))
         encoder = TableEncoder(config)
         encoder.fit_transform(Table.from_native(frame.iloc[:, kept]))
-        sizes, pieces = encoder.category_sizes, encoder.pieces
-        count = count_parameters(encoder.n_features, options, sizes, pieces)
+        sizes, bins = encoder.category_sizes, encoder.bins
+        count = count_parameters(encoder.n_features, options, sizes, bins)
         rows.append(_row(dataset, f"{share:.0%}", encoder.n_features, count))
     return rows
 

@@ -18,9 +18,11 @@ def rise_variants(preset: str) -> list[Variant]:
     """RISE, and a plain shuffle; where RISE draws with replacement, that alone too."""
     rows = [
         Variant("RISE", tabnsm_method(preset), is_reference=True),
-        Variant("uniform shuffle", tabnsm_method(preset, max_boost=1.0, draw="systematic")),
+        Variant(
+            "uniform shuffle", tabnsm_method(preset, max_boost=1.0, rise_sampling="systematic")
+        ),
     ]
-    if preset_options(preset)["draw"] == "multinomial":
+    if preset_options(preset)["rise_sampling"] == "multinomial":
         rows.append(Variant("uniform with replacement", tabnsm_method(preset, max_boost=1.0)))
     return rows
 

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tabnsm import TabNSMRegressor
+from tabnsm.earlier import MISSING_OPTIONS, RENAMED, rename_options, upgrade_meta
+from tabnsm.tuning.config_file import read_config
+
+
+def test_new_names_are_options_and_old_ones_are_not() -> None:
+    options = set(inspect.signature(TabNSMRegressor).parameters)
+    assert set(RENAMED.values()) <= options
+    assert not set(RENAMED) & options
+    assert set(MISSING_OPTIONS) <= options
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, "auto"), (False, "none"), (None, None)])
+def test_a_flag_becomes_a_transform(old: bool | None, new: str | None) -> None:
+    assert rename_options({"bend_tails": old}) == {"target_transform": new}
+
+
+def test_metadata_of_the_newest_format_stays_as_it_is() -> None:
+    meta = {"format_version": 4, "params": {"draw": "x"}, "n_networks": 3}
+    assert upgrade_meta(meta) == meta
+
+
+def test_metadata_of_earlier_formats_gets_the_names_of_today() -> None:
+    meta = {
+        "format_version": 3,
+        "params": {"token_parts": None, "d_token": 8},
+        "options": {"training": {"weight_averaging": 0.9}, "rise": {"draw": "multinomial"}},
+        "encoder": {"config": {"n_pieces": 16}, "columns": []},
+        "n_members": 2,
+    }
+    upgraded = upgrade_meta(meta)
+    assert upgraded["params"] == {"n_token_pools": None, "d_token": 8}
+    assert upgraded["options"]["training"] == {"ema_decay": 0.9}
+    assert upgraded["options"]["rise"] == {"rise_sampling": "multinomial"}
+    assert upgraded["encoder"] == {"config": {"n_bins": 16}, "columns": []}
+    assert upgraded["n_networks"] == 2
+
+
+def test_a_config_of_an_earlier_version_is_read(tmp_path) -> None:
+    path = tmp_path / "best.json"
+    path.write_text('{"bend_tails": false, "n_pieces": 8}')
+    assert read_config(path) == {"target_transform": "none", "n_bins": 8}
