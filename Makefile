@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types unit docs wheel readme bench clean
+.PHONY: help setup demo check test lint types unit docs wheel readme bench clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,9 @@ $(STAMP): pyproject.toml bench/pyproject.toml constraints.txt setup.py \
 
 demo: $(STAMP) ## Train on real loans with free text, compare, draw (about 5 minutes)
 	$(BIN)/tabnsm demo
+
+check: lint types ## Lint, types and the fast tests, in under two minutes
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
 
 test: lint types docs unit wheel readme ## Everything that CI runs
 

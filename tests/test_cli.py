@@ -148,6 +148,7 @@ def test_other_files_in_and_out(
     np.testing.assert_array_equal(np.array(written, dtype=float), whole)
 
 
+@pytest.mark.slow
 def test_predictions_go_to_the_standard_output(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -393,6 +394,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_interrupting_a_fit_saves_the_best_model(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     data = str(folder / "data.csv")
@@ -425,6 +427,7 @@ def test_ctrl_c_while_the_model_is_saved_does_not_lose_it(
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.slow
 def test_interrupting_a_prediction_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     paths = [str(folder / "model.safetensors"), str(folder / "data.csv")]
@@ -439,6 +442,7 @@ def test_interrupting_a_prediction_leaves_nothing(folder: Path, tmp_path: Path) 
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_killed_prediction_is_cleaned_up_by_the_next(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     paths = [str(folder / "model.safetensors"), str(folder / "data.csv")]
@@ -453,6 +457,7 @@ def test_a_killed_prediction_is_cleaned_up_by_the_next(folder: Path, tmp_path: P
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_killed_while_it_saves_is_cleaned_up_by_the_next(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -471,6 +476,7 @@ def test_a_fit_that_is_killed_while_it_saves_is_cleaned_up_by_the_next(
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["m.safetensors"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["predict", "evaluate", "evaluate --json"])
 def test_a_closed_pipe_is_no_crash(folder: Path, command: str) -> None:
     name, *options = command.split()

@@ -18,6 +18,7 @@ from tabnsm.metrics import regression_metrics
 pytestmark = pytest.mark.usefixtures("one_network")
 
 
+@pytest.mark.slow
 def test_the_whole_demo_on_few_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "made" / "on the way"
     results = run_demo(out, n_rows=300, max_epochs=2)
@@ -46,6 +47,7 @@ def test_the_whole_demo_on_few_rows(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "model = TabNSMRegressor(random_state=0).fit(" in shown
 
 
+@pytest.mark.slow
 def test_baselines_beat_the_mean_on_few_rows(tmp_path: Path) -> None:
     results = run_demo(tmp_path, n_rows=1000, max_epochs=1, time_limit=1.0)
     mean = results[MEAN].metrics["rmse"]

@@ -57,6 +57,7 @@ def program(page: Path) -> str:
 
 
 # README's blocks run in an empty environment: scripts/check_readme.py, which `make test` calls.
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_blocks_run(page: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", program(page)]
@@ -129,6 +130,7 @@ def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -150,6 +152,7 @@ def test_build_is_strict(text: str, error: str, tmp_path: Path) -> None:
     assert error in result.stderr
 
 
+@pytest.mark.slow
 def test_site_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()

@@ -50,6 +50,7 @@ def test_networks_differ_and_predict_their_mean(three: TabNSMRegressor) -> None:
     assert three.history_ is three.histories_[0]
 
 
+@pytest.mark.slow
 def test_the_first_network_is_the_one_that_is_trained_alone(
     rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor
 ) -> None:
@@ -59,6 +60,7 @@ def test_the_first_network_is_the_one_that_is_trained_alone(
     assert alone.validation_rmse_ == alone.history_.best.validation_rmse
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits(
     rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor
 ) -> None:
@@ -76,6 +78,7 @@ def test_a_saved_ensemble_comes_back(
     assert loaded.validation_rmse_ == three.validation_rmse_
 
 
+@pytest.mark.slow
 def test_the_validation_rmse_is_that_of_the_mean(rows: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = rows
     model = TabNSMRegressor(**SMALL, n_ensemble=2).fit(
@@ -131,6 +134,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("time_limit", "epochs", "reason"),
     [
@@ -191,6 +195,7 @@ def test_the_time_limit_counts_from_the_call_of_fit(
     assert model.history_.stop_reason == "time_limit=50 s reached"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_trains_no_network_without_time(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -215,6 +220,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, n_epochs: int, error: BaseE
     monkeypatch.setattr(Trainer, "train_epoch", interrupted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_epochs", "n_kept"), [(6, 1), (8, 2), (9, 2)])
 def test_ctrl_c_keeps_the_finished_networks(
     rows: tuple[np.ndarray, np.ndarray],
@@ -247,6 +253,7 @@ def test_ctrl_c_in_the_first_network_keeps_its_best_epoch(
     assert model.history_.stop_reason == "interrupted: 1 of 3 networks trained"
 
 
+@pytest.mark.slow
 def test_ctrl_c_between_two_networks_keeps_the_finished_ones(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +272,7 @@ def test_ctrl_c_between_two_networks_keeps_the_finished_ones(
     assert len(networks_of(model.model_)) == 2
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_before_there_is_a_model_leaves_no_word_of_one(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +290,7 @@ def test_a_second_ctrl_c_before_there_is_a_model_leaves_no_word_of_one(
     assert not hasattr(model, "model_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_epochs", [4, 6])
 def test_networks_that_diverge_are_left_out(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch, n_epochs: int
@@ -294,6 +303,7 @@ def test_networks_that_diverge_are_left_out(
     assert len(networks_of(model.model_)) == 1
 
 
+@pytest.mark.slow
 def test_all_checkpoints_are_looked_at_before_any_training(
     rows: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +320,7 @@ def test_all_checkpoints_are_looked_at_before_any_training(
         TabNSMRegressor(**options, n_ensemble=2, window_size=2).fit(*rows, resume=True)
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     code = (
         "import numpy as np; from tabnsm import TabNSMRegressor; import sys\n"

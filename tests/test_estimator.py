@@ -59,6 +59,7 @@ def mixed() -> tuple[pd.DataFrame, np.ndarray]:
     return frame, (y + rng.normal(0, 1, n)).to_numpy()
 
 
+@pytest.mark.slow
 def test_learns_a_mixed_table_better_than_the_mean(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = TabNSMRegressor(random_state=0, max_epochs=40).fit(X[:200], y[:200])
@@ -76,6 +77,7 @@ def test_learns_a_mixed_table_better_than_the_mean(mixed: tuple[pd.DataFrame, np
     }
 
 
+@pytest.mark.slow
 def test_every_table_library_gives_the_same_bits(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     tables = [X, pl.from_pandas(X), pa.Table.from_pandas(X, preserve_index=False)]
@@ -86,6 +88,7 @@ def test_every_table_library_gives_the_same_bits(mixed: tuple[pd.DataFrame, np.n
     np.testing.assert_array_equal(model.predict(tables[1]), predictions[0])
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_and_another_seed_other_bits(
     mixed: tuple[pd.DataFrame, np.ndarray],
 ) -> None:
@@ -95,6 +98,7 @@ def test_same_seed_same_bits_and_another_seed_other_bits(
     assert not np.array_equal(first, quick(random_state=1).fit(X, y).predict(X))
 
 
+@pytest.mark.slow
 def test_a_row_does_not_depend_on_its_neighbours(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = quick().fit(X, y)
@@ -144,6 +148,7 @@ def test_unseen_missing_and_infinite_values_are_predicted(
         assert np.isfinite(model.predict(odd)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_the_largest_numbers_there_are(preset: str) -> None:
     rng = np.random.default_rng(0)
@@ -186,6 +191,7 @@ def test_a_hole_is_something_that_varies() -> None:
     assert np.ptp(quick().fit(X, np.arange(40.0) % 2).predict(X)) > 0
 
 
+@pytest.mark.slow
 def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     X = X.assign(note=[f"note {k}" for k in range(len(X))], day=X["sold"].dt.strftime("%d.%m.%Y"))
@@ -218,6 +224,7 @@ def test_far_values_are_clipped_with_a_word(mixed: tuple[pd.DataFrame, np.ndarra
     np.testing.assert_allclose(prediction, model.predict(far.assign(size=limit)), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_row_that_is_large_in_every_way_is_not_thrown_anywhere() -> None:
     rng = np.random.default_rng(0)
     # Forty shares of one size: no column of the large row is out of range, only their sum.
@@ -246,6 +253,7 @@ def test_a_straight_fit_goes_on_where_the_limit_of_the_networks_ends() -> None:
     np.testing.assert_allclose(model.predict(large), large.sum(), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_sklearn_tools_work(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = quick(learning_rate=3e-3)
@@ -258,6 +266,7 @@ def test_sklearn_tools_work(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert pipeline.predict(numbers).shape == y.shape
 
 
+@pytest.mark.slow
 def test_validation_rows_by_hand_group_and_time(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     quick().fit(X, y, X_val=X[:30], y_val=y[:30])
@@ -290,6 +299,7 @@ def test_statistics_come_from_training_rows_only(mixed: tuple[pd.DataFrame, np.n
     np.testing.assert_array_equal(plain.predict(X), other.predict(X))
 
 
+@pytest.mark.slow
 def test_rows_without_target_are_dropped_with_a_count(
     mixed: tuple[pd.DataFrame, np.ndarray],
 ) -> None:
@@ -302,6 +312,7 @@ def test_rows_without_target_are_dropped_with_a_count(
     np.testing.assert_array_equal(model.predict(X), quick().fit(X.iloc[kept], y[kept]).predict(X))
 
 
+@pytest.mark.slow
 def test_weight_zero_is_absence(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     weight = np.ones(len(y))
@@ -313,6 +324,7 @@ def test_weight_zero_is_absence(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     np.testing.assert_array_equal(weighted.predict(X), absent.predict(X))
 
 
+@pytest.mark.slow
 def test_weights_act_like_repeated_rows() -> None:
     """A group of weight three pulls the prediction as three copies of it do."""
     rng = np.random.default_rng(0)
@@ -484,6 +496,7 @@ def test_time_limit_stops_early(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
+@pytest.mark.slow
 def test_the_eval_metric_decides_and_scores(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     arguments = {"X_val": X[:60], "y_val": y[:60]}
@@ -502,6 +515,7 @@ def test_the_eval_metric_decides_and_scores(mixed: tuple[pd.DataFrame, np.ndarra
         quick(eval_metric="r2").fit(X, y)
 
 
+@pytest.mark.slow
 def test_the_history_as_frame_and_picture(
     mixed: tuple[pd.DataFrame, np.ndarray], tmp_path: Path
 ) -> None:
@@ -522,6 +536,7 @@ def test_the_history_as_frame_and_picture(
     assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_text_that_takes_too_long_is_left_out_of_a_limited_fit() -> None:
     class Slow(FakeTextEncoder):
         def encode(self, texts: list[str]) -> np.ndarray:
@@ -541,6 +556,7 @@ def test_text_that_takes_too_long_is_left_out_of_a_limited_fit() -> None:
     assert {row.name: row.kind for row in whole.describe_columns()}["words"] == "text"
 
 
+@pytest.mark.slow
 def test_counts_are_predicted_by_their_mean() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
@@ -581,6 +597,7 @@ def test_interrupt_keeps_the_best_model_so_far(
         quick(max_epochs=50).fit(X, y)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
@@ -622,6 +639,7 @@ def test_row_ids_and_leaks_get_a_word() -> None:
     assert "'a'" not in said
 
 
+@pytest.mark.slow
 def test_precision_of_choice(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = quick(precision="bfloat16").fit(X, y)
@@ -629,6 +647,7 @@ def test_precision_of_choice(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
+@pytest.mark.slow
 def test_verbose_levels(
     mixed: tuple[pd.DataFrame, np.ndarray], capfd: pytest.CaptureFixture[str]
 ) -> None:

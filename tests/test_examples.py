@@ -34,6 +34,7 @@ def test_all_examples_are_tested() -> None:
     assert found == {"house_prices.py", "text_columns.py", "command_line.sh"}
 
 
+@pytest.mark.slow
 def test_house_prices(tmp_path: Path) -> None:
     output = run("house_prices.py", tmp_path)
     score = re.search(r"R2 on new rows: (-?[\d.]+)", output)
@@ -42,12 +43,14 @@ def test_house_prices(tmp_path: Path) -> None:
     assert (tmp_path / "houses.safetensors").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_text_columns(tmp_path: Path) -> None:
     output = run("text_columns.py", tmp_path)
     assert re.search(r"^emp_title +text +64", output, re.M)
     assert len(re.findall(r"^R2 with.*: +-?\d\.\d+$", output, re.M)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the example is for a Unix shell")
 def test_command_line(tmp_path: Path) -> None:
     run("command_line.sh", tmp_path)

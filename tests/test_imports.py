@@ -106,6 +106,7 @@ def test_the_laboratory_is_seen_where_it_is_imported(tmp_path: Path) -> None:
     assert imported_names(bad) == {"tabnsm_bench.claims.Claim"}
 
 
+@pytest.mark.slow
 def test_heavy_packages_are_not_imported_up_front() -> None:
     # pandas comes with scikit-learn's own imports, where it is installed.
     heavy = {"polars", "sentence_transformers", "transformers", "matplotlib", "typer"}

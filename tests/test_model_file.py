@@ -59,6 +59,7 @@ def test_load_is_bit_equal(model: TabNSMRegressor, frame: pd.DataFrame, tmp_path
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.slow
 def test_load_in_another_process_is_bit_equal(
     model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_device_object_can_be_saved(frame: pd.DataFrame, tmp_path: Path) -> No
     assert TabNSMRegressor.load(tmp_path / "m.safetensors").device == "cpu"
 
 
+@pytest.mark.slow
 def test_kill_while_saving_leaves_the_old_file(
     model: TabNSMRegressor, frame: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ def make_history(n_epochs: int) -> History:
     return History(records, best_epoch=n_epochs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_epochs", [1, 30])
 @pytest.mark.parametrize("n_methods", [1, 2])
 @pytest.mark.parametrize("n_rows", [1, 500])
@@ -89,6 +90,7 @@ def test_the_title_says_what_ended_the_fit_early() -> None:
     assert title == f"2 networks, 2 s of training\nstopped: {reason}"
 
 
+@pytest.mark.slow
 def test_the_picture_of_training_is_written(tmp_path: Path) -> None:
     plot_histories([falling(1, 1)], tmp_path / "one.png")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")

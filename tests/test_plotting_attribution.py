@@ -27,6 +27,7 @@ def texts(path: Path) -> str:
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (3, 31), (100, 400)])
 def test_both_pictures_as_png_and_svg(tmp_path: Path, n_rows: int, n_columns: int) -> None:
     attributions, predictions, names, importance = example(n_rows, n_columns)
@@ -83,6 +84,7 @@ def test_odd_names(tmp_path: Path) -> None:
     assert "long long long long long lo…" in content
 
 
+@pytest.mark.slow
 def test_same_input_same_bytes(tmp_path: Path) -> None:
     attributions, predictions, names, importance = example(5, 5)
     for stem in ("a", "b"):

@@ -24,6 +24,7 @@ def expected_failures(_: TabNSMRegressor) -> dict[str, str]:
 
 # The ensemble that ships: eight networks on tables as small as these. With all of its epochs the
 # suite would take half an hour.
+@pytest.mark.slow
 @parametrize_with_checks(
     [TabNSMRegressor(max_epochs=12, random_state=0)], expected_failed_checks=expected_failures
 )

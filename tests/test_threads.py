@@ -58,6 +58,7 @@ def test_an_error_reaches_the_caller_and_no_thread_is_left(n_threads):
     assert torch.get_num_threads() == n_threads
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_threads_that_come_late_hold_nobody_up():
     """Items are done before every thread has begun: now and then, and more so on a busy machine."""
@@ -108,6 +109,7 @@ def _fit(n_threads: int) -> np.ndarray:
         torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_the_bits_of_a_fit_do_not_depend_on_the_number_of_threads():
     assert np.array_equal(_fit(1), _fit(3))
 
@@ -180,11 +182,13 @@ def _run(code: str, *arguments: object) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
 def test_a_fit_leaves_no_thread_that_spins():
     assert _run(NO_SPINNING) == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("made_by", ["fit", "load"])
 def test_a_forked_process_predicts_explains_and_fits(tmp_path, made_by):

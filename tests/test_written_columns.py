@@ -63,6 +63,7 @@ def clean() -> np.ndarray:
     return predictions(NUMBERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 def test_formatted_numbers_predict_as_plain_ones(style, clean):
     texts = [STYLES[style](number) for number in NUMBERS]

@@ -28,6 +28,7 @@ from sklearn.model_selection import train_test_split
 
 from tabnsm import TabNSMRegressor
 from tabnsm.container import atomic_write
+from tabnsm.earlier import rename_options
 from tabnsm.metrics import regression_metrics
 from tabnsm_bench.evidence import code_state
 
@@ -86,18 +87,21 @@ def keep(path: Path, record: dict[str, Any]) -> None:
     """Add a record to a table's file, in the place of one with the same options."""
     records = json.loads(path.read_text()) if path.exists() else []
     records = [
-        other for other in records if other["options"] != record["options"] or "prototype" in other
+        other
+        for other in records
+        if rename_options(other["options"]) != record["options"] or "prototype" in other
     ]
     atomic_write(path, (json.dumps([*records, record], indent=1) + "\n").encode())
 
 
 def table(folder: Path) -> str:
-    """All records as Markdown, the best of a table first."""
+    """All records as Markdown, the best of a table first, options by their names of today."""
     lines = ["| table | options | RMSE | on each split |", "| :-- | :-- | --: | --: |"]
     for path in sorted(folder.glob("*.json")):
         records = json.loads(path.read_text())
         for record in sorted(records, key=lambda record: float(np.mean(record["rmse"]))):
-            said = [f"`{name}={value}`" for name, value in sorted(record["options"].items())]
+            options = rename_options(record["options"])
+            said = [f"`{name}={value}`" for name, value in sorted(options.items())]
             said += [record["prototype"]] if "prototype" in record else []
             each = ", ".join(in_words(score) for score in record["rmse"])
             mean = in_words(float(np.mean(record["rmse"])))

@@ -75,6 +75,7 @@ def test_a_part_of_the_papers_table_is_called_one(data_dir: Path) -> None:
     assert result["dataset"]["paper"] == "SA"
 
 
+@pytest.mark.slow
 def test_memory_grows_with_what_is_used() -> None:
     before = peak_memory_mb()
     block = bytearray(60_000_000 + int((before or 0) * 1e6))

@@ -14,6 +14,7 @@ from tabnsm_bench.run import n_cores, run_many, run_one
 from tabnsm_bench.store import load_results, read_result, write_result
 
 
+@pytest.mark.slow
 def test_failures_are_kept_apart_and_retried_once_per_call(
     table_dir: Path, tmp_path: Path, toys: Path
 ) -> None:
@@ -36,6 +37,7 @@ def test_failures_are_kept_apart_and_retried_once_per_call(
     assert not claims(results)
 
 
+@pytest.mark.slow
 def test_other_options_under_the_same_name_are_another_run(
     table_dir: Path, tmp_path: Path, toys: Path
 ) -> None:
@@ -62,6 +64,7 @@ def test_other_options_under_the_same_name_are_another_run(
     assert [line.split()[-1] for line in log.lines] == ["done", "done", "failed"]
 
 
+@pytest.mark.slow
 def test_calls_share_the_work(table_dir: Path, tmp_path: Path, toys: Path) -> None:
     results = tmp_path / "results"
     callers = [start("toy_methods:Threads", "0,1", table_dir, results) for _ in range(2)]
@@ -74,6 +77,7 @@ def test_calls_share_the_work(table_dir: Path, tmp_path: Path, toys: Path) -> No
     assert not claims(results)
 
 
+@pytest.mark.slow
 def test_several_runs_at_a_time(table_dir: Path, tmp_path: Path, toys: Path) -> None:
     chatty, threads = RunSpec("toy_methods:Chatty", "toy"), RunSpec("toy_methods:Threads", "toy")
     specs = [chatty, threads, chatty]

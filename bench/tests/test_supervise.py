@@ -14,6 +14,7 @@ from tabnsm_bench.run import run_many, run_one
 from tabnsm_bench.store import load_results
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by signal")
 def test_kill_9_of_a_worker_leaves_the_rest_alone(
     table_dir: Path, tmp_path: Path, toys: Path
@@ -41,6 +42,7 @@ def test_kill_9_of_a_worker_leaves_the_rest_alone(
     assert again.lines == ["toy_methods:Endless 0 finished"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_kill_9_of_the_caller_ends_its_worker_and_frees_its_claim(
     table_dir: Path, tmp_path: Path, toys: Path, monkeypatch: pytest.MonkeyPatch

@@ -266,6 +266,7 @@ def regimes(n_rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarra
     return frame.assign(regime=np.array(["a", "b", "c"])[regime]), y, truth
 
 
+@pytest.mark.slow
 def test_the_true_foreground_is_found() -> None:
     """No ranking that is the same for all rows can exceed 1/3: the foreground moves by row."""
     X, y, _ = regimes(1500, seed=0)

@@ -39,6 +39,7 @@ FILES = {"attributions.csv", "columns.csv"} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_rows", [7, 1000])
 def test_writes_what_the_estimator_says(
     folder: Path, tmp_path: Path, batch_rows: int, capsys: pytest.CaptureFixture[str]
@@ -64,6 +65,7 @@ def test_writes_what_the_estimator_says(
     assert "heatmap.png" in shown
 
 
+@pytest.mark.slow
 def test_quiet_and_the_other_baseline(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

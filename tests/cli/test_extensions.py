@@ -70,6 +70,7 @@ def test_without_the_laboratory_its_pip_line_is_named(
     )
 
 
+@pytest.mark.slow
 def test_the_laboratory_is_loaded_for_its_own_commands_only() -> None:
     code = "import sys; from tabnsm.cli import main; main(sys.argv[1:]); print(*sys.modules)"
 

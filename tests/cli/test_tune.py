@@ -45,6 +45,7 @@ def fit(folder: Path, out: Path, *options: str) -> int:
     return main(["fit", *where, "--quiet", *options])
 
 
+@pytest.mark.slow
 def test_the_best_options_make_the_model(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +115,7 @@ def wait_for_trials(process: subprocess.Popen[str], journal: Path, n_complete: i
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_killed_resumed_and_interrupted(folder: Path, tmp_path: Path) -> None:
     best, journal = tmp_path / "best.json", tmp_path / "study.journal"
     options = ["--trials", "100000", "--epochs", "3", "--storage", str(journal), "-q"]
@@ -134,6 +136,7 @@ def test_killed_resumed_and_interrupted(folder: Path, tmp_path: Path) -> None:
     TabNSMRegressor(**json.loads(best.read_text()))
 
 
+@pytest.mark.slow
 def test_interrupted_before_the_first_trial_writes_nothing(folder: Path, tmp_path: Path) -> None:
     best, journal = tmp_path / "best.json", tmp_path / "best.journal"
     process = start(*arguments(folder, best, "--epochs", "1000000", "-q"))

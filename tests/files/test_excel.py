@@ -116,6 +116,7 @@ def test_the_extra_is_named(
     assert 'pip install "tabnsm[excel]"' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_workbook_and_a_csv_file_make_the_same_model(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(

@@ -125,6 +125,7 @@ def test_an_overlong_line_is_refused(tmp_path: Path) -> None:
         read_table(write(tmp_path, content))
 
 
+@pytest.mark.slow
 def test_a_late_string_makes_the_whole_column_strings(tmp_path: Path) -> None:
     path = write(tmp_path, '{"a":1,"b":1}\n' * 400_000 + '{"a":"n/a","b":0.5}\n')
     first, *_, last = open_table(path).batches()
@@ -138,6 +139,7 @@ values = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.dictionaries(st.sampled_from("abc"), values, min_size=1), min_size=1),
     size=st.integers(1, 200),

@@ -27,6 +27,7 @@ def sizes(case: Case) -> dict[str, int]:
     return {"n_features": case.n_features, **options}
 
 
+@pytest.mark.slow
 @given(case=cases())
 def test_selected_blocks_equal_the_loops(case: Case) -> None:
     q, _, _, k_cmp, *_ = case.tensors(torch.float64)

@@ -120,6 +120,7 @@ def mixer_pair(
     return actual, expected, v
 
 
+@pytest.mark.slow
 @given(
     n_rows=st.integers(1, 2),
     n_features=sizes,
@@ -221,6 +222,7 @@ def test_staged_prediction_is_the_papers_cascade(n_features: int, seed: int) -> 
     assert_same(actual, torch.stack(expected), v)
 
 
+@pytest.mark.slow
 @given(
     n_features=st.integers(1, 6),
     d_inner=st.integers(1, 3),

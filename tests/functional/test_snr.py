@@ -90,6 +90,7 @@ def test_the_noise_vanishes_when_the_support_is_the_informative_set():
     assert dense.std() > 0.01
 
 
+@pytest.mark.slow
 def test_dense_falls_with_the_root_of_the_width_and_sparse_does_not():
     n_informative, surplus, signal, noise = 25, 5, 4.0, 1.5
     widths = [100, 400, 1600]

@@ -40,17 +40,20 @@ def largest_difference(operator: Operator, case: Case, dtype: torch.dtype) -> fl
     return float(torch.stack([(x - y).detach().abs().max() for x, y in pairs]).max())
 
 
+@pytest.mark.slow
 @given(case=cases())
 def test_output_and_gradients_equal_the_loops(case: Case) -> None:
     assert largest_difference(module.sparse_attention, case, torch.float64) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 3, 10, 25])
 def test_float32_stays_close_to_the_loops(n_features: int) -> None:
     case = Case(2, 2, n_features, 4, PAPER, seed=3)
     assert largest_difference(module.sparse_attention, case, torch.float32) < 2e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two groups", "one group", "more selected than groups"])
 def test_shared_keys_equal_the_loops(kind: str) -> None:
     """Seven blocks of which several share a key, the last group short of some."""
@@ -60,6 +63,7 @@ def test_shared_keys_equal_the_loops(kind: str) -> None:
     assert largest_difference(module.sparse_attention, case, torch.float64) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_first_table_with_shared_keys_equals_the_loops() -> None:
     case = Case(1, 1, 521, 2, {**PAPER, "window_size": 1, "n_selected_blocks": 1}, seed=3)
     assert largest_difference(module.sparse_attention, case, torch.float64) < 1e-10
@@ -215,10 +219,12 @@ def passes(operator: Operator) -> bool:
     return all(largest_difference(operator, case, torch.float64) < 1e-10 for case in CASES)
 
 
+@pytest.mark.slow
 def test_the_original_passes_where_mutants_must_fail() -> None:
     assert passes(module.sparse_attention)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(MUTATIONS))
 def test_mutants_fail(name: str) -> None:
     assert not passes(mutated(module, *MUTATIONS[name]).sparse_attention)

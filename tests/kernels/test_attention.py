@@ -58,6 +58,7 @@ def assert_close(got: list[Tensor], want: list[Tensor]) -> None:
         torch.testing.assert_close(x.double(), y.double(), rtol=0, atol=1e-5 * scale)
 
 
+@pytest.mark.slow
 @given(case=cases(max_features=70, max_d_head=40))
 @settings(max_examples=30)
 def test_values_and_gradients_equal_the_torch_path(variant: str, case: Case) -> None:
@@ -67,6 +68,7 @@ def test_values_and_gradients_equal_the_torch_path(variant: str, case: Case) -> 
     assert_close(got, step(functional.sparse_attention, exact, case.options))
 
 
+@pytest.mark.slow
 @given(case=cases(max_features=15))
 @settings(max_examples=15)
 def test_values_and_gradients_equal_the_loops(variant: str, case: Case) -> None:
@@ -76,6 +78,7 @@ def test_values_and_gradients_equal_the_loops(variant: str, case: Case) -> None:
     assert_close(got, step(oracle.sparse_attention, exact, case.options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d_head", [4, 8, 16, 20])
 @pytest.mark.parametrize("n_features", [407, 521, 1207])
 def test_many_features(variant: str, n_features: int, d_head: int) -> None:
@@ -92,6 +95,7 @@ def selected_by_kernel(inputs: list[Tensor], options: dict[str, int]) -> Tensor:
     return saved.long()
 
 
+@pytest.mark.slow
 def test_sixteen_thousand_features(variant: str) -> None:
     inputs = Case(1, 1, 16384, 8, PAPER, seed=4).tensors(torch.float32)
     exact = [x.detach().double().requires_grad_() for x in inputs]
@@ -299,10 +303,12 @@ def compare_with_loops() -> None:
         assert_close(step(kernels.sparse_attention, inputs, options), expected)
 
 
+@pytest.mark.slow
 def test_the_original_passes_where_mutants_must_fail(variant: str) -> None:
     compare_with_loops()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile a mutant with")
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -335,6 +341,7 @@ def test_a_mutated_kernel_fails_the_loops(
         compare_with_loops()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to compile the wide variant with")
 def test_vectors_of_sixteen_are_right_on_any_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

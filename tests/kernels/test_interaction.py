@@ -159,6 +159,7 @@ def compare(*cases: str) -> None:
         test_values_and_gradients(case)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_other_lengths_of_vectors(
@@ -170,6 +171,7 @@ def test_other_lengths_of_vectors(
     compare(*CASES)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize(
     ("old", "new"),

@@ -154,6 +154,7 @@ print("same")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork on this system")
 def test_it_works_after_a_fork_on_both_sides() -> None:
     done = subprocess.run(

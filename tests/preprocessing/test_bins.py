@@ -36,6 +36,7 @@ def test_a_value_of_most_rows_leaves_fewer_pieces():
     assert (bins[1] > 0).all()
 
 
+@pytest.mark.slow
 def test_categories_text_indicators_and_other_rows_have_no_say():
     frame = pd.DataFrame(
         {
@@ -92,6 +93,7 @@ def test_numbers_that_come_back_have_a_piece_between_every_two_values():
     assert torch.allclose(spacing, spacing[:1])
 
 
+@pytest.mark.slow
 def test_wide_tables_have_fewer_pieces_for_codes():
     hours = np.tile(np.arange(16), 25)[:, None]
     for width, expected in ((2000, 15), (4000, 8), (9000, 4)):

@@ -151,6 +151,7 @@ def test_what_strftime_writes_is_read_back(style, days, time):
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.text()))
 def test_any_text_is_parsed_or_refused(values):
     find_date_format(values)

@@ -41,6 +41,7 @@ def fitted(frame: pd.DataFrame, **options: object) -> TabNSMRegressor:
     return model.fit(frame, frame["x"] ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_files_have_the_fingerprint_of_the_loaded_model(precision: str) -> None:
     deferred = DeferredEncoder.find("minilm", precision, 384)
@@ -69,6 +70,7 @@ assert "sentence_transformers" in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_predict_loads_no_model_while_all_texts_are_cached(
     frame: pd.DataFrame, tmp_path: Path
 ) -> None:

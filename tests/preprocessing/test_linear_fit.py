@@ -70,6 +70,7 @@ def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
     assert linear.contributions(strange)[0, 3] == 0.0
 
 
+@pytest.mark.slow
 def test_a_straight_target_is_all_but_exact(tmp_path, capsys):
     X, y = mixed_rows(400)
     new, truth = mixed_rows(200, seed=1)
@@ -90,6 +91,7 @@ def test_a_straight_target_is_all_but_exact(tmp_path, capsys):
     assert "linear part: a straight fit" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["zero", "average"])
 def test_explanations_hold_the_straight_part(baseline):
     X, y = mixed_rows(400)
@@ -102,6 +104,7 @@ def test_explanations_hold_the_straight_part(baseline):
     assert slope == pytest.approx(3 / y.std(), rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_spike", [False, True])
 def test_explanations_weigh_the_rest_in_units_of_the_target(with_spike):
     rng = np.random.default_rng(0)
@@ -117,6 +120,7 @@ def test_explanations_weigh_the_rest_in_units_of_the_target(with_spike):
     np.testing.assert_allclose(share[1] / share[0], expected[1] / expected[0], rtol=0.5)
 
 
+@pytest.mark.slow
 def test_bent_targets_and_small_tables_are_left_alone():
     X, y = mixed_rows(400)
     assert TabNSMRegressor(**OPTIONS).fit(X, np.exp(y / 3)).linear_fit_ is None
@@ -124,6 +128,7 @@ def test_bent_targets_and_small_tables_are_left_alone():
     assert TabNSMRegressor(**OPTIONS, preset="paper").fit(X, y).linear_fit_ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows_each", "is_used"), [(2, False), (6, True)])
 def test_a_fit_that_knows_training_rows_by_heart_is_left_alone(rows_each, is_used):
     rng = np.random.default_rng(0)
@@ -136,6 +141,7 @@ def test_a_fit_that_knows_training_rows_by_heart_is_left_alone(rows_each, is_use
     assert (model.linear_fit_ is not None) is is_used
 
 
+@pytest.mark.slow
 def test_noise_beyond_any_scale_is_left_alone():
     rng = np.random.default_rng(0)
     X, noise = rng.normal(size=(400, 3)), rng.uniform(-1, 1, 400)
@@ -147,6 +153,7 @@ def test_noise_beyond_any_scale_is_left_alone():
         assert TabNSMRegressor(**OPTIONS).fit(X, y, weight).linear_fit_ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-250, 1e250])
 def test_targets_of_any_size(scale):
     X, y = mixed_rows(400)

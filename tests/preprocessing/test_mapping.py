@@ -32,6 +32,7 @@ def frame() -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "convert",
     [

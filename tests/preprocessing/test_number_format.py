@@ -170,6 +170,7 @@ def write(number: float, style: NumberFormat, *, brackets: bool) -> str:
     return text if number >= 0 else f"({text})" if brackets else f"\u2212{text}"
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(STYLES),
     st.lists(st.integers(-(10**12), 10**12), min_size=2),

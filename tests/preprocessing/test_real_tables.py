@@ -19,6 +19,7 @@ def read(data_dir, name: str) -> tuple[pd.DataFrame, dict]:
     return frame.drop(columns=facts["target"]), facts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_features"),
     [("nyc_air_quality", 390), ("electric_vehicle_population", 392), ("cpu_small", 12)],

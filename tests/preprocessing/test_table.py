@@ -246,6 +246,7 @@ def test_input_is_not_modified():
 cells = st.one_of(st.none(), st.floats(), st.integers(), st.booleans(), st.text(max_size=4))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(cells, cells, st.floats(width=32)), min_size=1, max_size=15), st.data())
 def test_odd_values_never_break_the_encoding(rows, data):
     options = data.draw(st.sampled_from([{}, PAPER]))

@@ -97,6 +97,7 @@ def test_predictions_stay_inside_the_targets():
     np.testing.assert_allclose(back, [y.min(), y.max()])
 
 
+@pytest.mark.slow
 def test_rows_without_a_tail_are_learned_beside_rows_with_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
@@ -113,6 +114,7 @@ def test_rows_without_a_tail_are_learned_beside_rows_with_one():
     assert errors[1] > 3 * errors[0]
 
 
+@pytest.mark.slow
 def test_the_history_is_in_the_units_of_the_target_and_the_best_epoch_is_not(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))

@@ -78,6 +78,7 @@ def test_an_entry_of_the_wrong_length_is_not_used():
         assert not cache.get(["a"], np.empty((1, 8), dtype=np.float32)).any()
 
 
+@pytest.mark.slow
 def test_kill_in_the_middle_keeps_finished_batches():
     for attempt in range(4):
         writer = start_writer(f"run {attempt}", 1_000_000)

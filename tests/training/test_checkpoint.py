@@ -103,6 +103,7 @@ def lives(tmp_path: Path) -> Iterator[Lives]:
     process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork on this system")
 def test_twenty_kills_leave_no_trace_in_the_result(lives: Lives, tmp_path: Path) -> None:
     lives.begin(tmp_path / "calm")
@@ -176,6 +177,7 @@ def test_a_seed_that_cannot_come_back_is_named(
         model(tmp_path, random_state=None).fit(*table, resume=True)
 
 
+@pytest.mark.slow
 def test_resume_is_bit_equal_with_every_way_to_weigh_draw_and_round(
     tmp_path: Path, table: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +289,7 @@ for warning in caught:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no way to fill a disk on this system")
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 def test_a_full_disk_costs_the_checkpoint_and_not_the_run(tmp_path: Path, kind: str) -> None:
@@ -324,6 +327,7 @@ TabNSMRegressor(max_epochs=10**6, patience=10**6, d_token=8, head_width=8, n_ens
 """
 
 
+@pytest.mark.slow
 def test_a_folder_is_for_one_fit_at_a_time(
     tmp_path: Path, table: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:

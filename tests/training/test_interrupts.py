@@ -75,6 +75,7 @@ def interrupted(tmp_path: Path, *arguments: str) -> tuple[str, str]:
             process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups on this system")
 @pytest.mark.parametrize("kind", ["folds", "grid"])
 @pytest.mark.parametrize("n_jobs", ["1", "2"])
@@ -83,6 +84,7 @@ def test_ctrl_c_ends_a_call_that_fits_many_times(tmp_path: Path, kind: str, n_jo
     assert out == "STOPPED\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups on this system")
 def test_ctrl_c_in_a_pipeline_keeps_the_model_and_points_at_the_users_line(tmp_path: Path) -> None:
     out, errors = interrupted(tmp_path, "pipeline", "1")

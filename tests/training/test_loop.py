@@ -69,6 +69,7 @@ def test_the_best_epoch_is_restored() -> None:
     assert not state.model.training
 
 
+@pytest.mark.slow
 def test_training_learns() -> None:
     trainer, state = make(TrainingConfig(max_epochs=40, learning_rate=5e-3))
     history = trainer.train(state)

@@ -46,6 +46,7 @@ def test_a_torn_line_does_not_spoil_the_study(tmp_path: Path) -> None:
         json.loads(line)
 
 
+@pytest.mark.slow
 def test_a_worker_is_alive_until_its_process_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "study.journal"
     process = subprocess.Popen(
@@ -87,6 +88,7 @@ def test_folders(tmp_path: Path) -> None:
     check_journal(tmp_path / "empty")
 
 
+@pytest.mark.slow
 def test_the_last_process_removes_the_lock_file(tmp_path: Path) -> None:
     path, lock = tmp_path / "study.journal", tmp_path / "study.journal.lock"
     process = subprocess.Popen(
@@ -108,6 +110,7 @@ def test_the_last_process_removes_the_lock_file(tmp_path: Path) -> None:
     assert not lock.exists()
 
 
+@pytest.mark.slow
 def test_processes_that_come_and_go_share_one_lock_file(tmp_path: Path) -> None:
     """While one removes the lock file another may just have opened it."""
     code = """

@@ -105,6 +105,7 @@ def test_presets_own_options_are_the_first_trial(data: tuple[pd.DataFrame, np.nd
     assert TabNSMRegressor(**result.best_options).get_params()["n_heads"] == 4
 
 
+@pytest.mark.slow
 def test_a_table_is_encoded_once_per_set_of_encoder_options(
     data: tuple[pd.DataFrame, np.ndarray],
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_table_is_encoded_once_per_set_of_encoder_options(
     assert len(encoder.encoded) == 2 * len(X)
 
 
+@pytest.mark.slow
 def test_a_real_study_prunes(data: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = data
     space = {"learning_rate": Real(1e-6, 1e-2, log=True)}
@@ -139,6 +141,7 @@ def test_the_number_of_networks_is_nothing_to_search(
         tune(*data, space={"n_ensemble": Integer(1, 4)}, n_trials=1)
 
 
+@pytest.mark.slow
 def test_trials_are_scored_by_the_eval_metric(data: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = data
     options = SMALL | {"eval_metric": "mae"}
@@ -178,6 +181,7 @@ def test_time_limits(data: tuple[pd.DataFrame, np.ndarray], tmp_path: Path) -> N
     assert "time_limit" not in result.best_options
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_trial_keeps_the_best_so_far(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

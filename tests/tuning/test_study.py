@@ -322,6 +322,7 @@ def read_study(storage: Path, n_trials: int) -> TuningResult:
     return search(SPACE, never, n_trials, storage=storage)
 
 
+@pytest.mark.slow
 def test_one_kill_loses_nothing(tmp_path: Path) -> None:
     storage = tmp_path / "s.journal"
     kill_after(start(storage, 4, wait=0.02), n_steps=7)
@@ -331,6 +332,7 @@ def test_one_kill_loses_nothing(tmp_path: Path) -> None:
     assert drawn(result) == drawn(search(SPACE, bowl, 4))
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_twice_is_given_up(tmp_path: Path) -> None:
     storage = tmp_path / "s.journal"
     for n_steps in (6, 3):  # in the middle of the second trial, then again in its repetition
@@ -341,6 +343,7 @@ def test_a_trial_that_kills_twice_is_given_up(tmp_path: Path) -> None:
     assert result.trials[1].options == result.trials[2].options
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_trials(tmp_path: Path) -> None:
     import optuna
 
@@ -355,6 +358,7 @@ def test_two_processes_share_the_trials(tmp_path: Path) -> None:
     assert len({trial.user_attrs["worker"] for trial in study.trials}) == 2
 
 
+@pytest.mark.slow
 def test_the_living_are_left_alone_and_the_dead_are_taken_over(tmp_path: Path) -> None:
     storage = tmp_path / "s.journal"
     doomed = start(storage, 3, n_processes=2)  # waits for a second one in its first trial

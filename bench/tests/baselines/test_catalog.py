@@ -110,6 +110,7 @@ def test_code_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, mixed: Prepared
         make("dnnr")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", TABNSM_METHODS)
 def test_tabnsm_takes_frames(key: str, mixed: Prepared) -> None:
     import pandas as pd

@@ -76,6 +76,7 @@ def test_all_that_run_here_are_tested() -> None:
     assert here == set(OPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", OPTIONS)
 def test_beats_the_mean(key: str, numbers: Prepared) -> None:
     method, facts = plainly_fitted(key, numbers)
@@ -95,6 +96,7 @@ def test_learns_from_categories(key: str, mixed: Prepared) -> None:
     assert (method.predict(x, None) - without).mean() > 5  # 20 in truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["extratrees", "catboost", "lightgbm", "tabm", "grownet"])
 def test_a_seed_decides_everything(key: str, numbers: Prepared) -> None:
     models = (plainly_fitted(key, numbers), fitted(key, numbers), fitted(key, numbers, seed=1))

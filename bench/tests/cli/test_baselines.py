@@ -39,6 +39,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert rows["tabptm"]["reason"]
 
 
+@pytest.mark.slow
 def test_environment(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ def figures(*arguments: str | Path) -> int:
     return main(["bench", "figures", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_named_figures_are_written_twice(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,6 +32,7 @@ def test_named_figures_are_written_twice(
     assert f"rank-heatmap: {out / 'rank-heatmap.png'}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_all_that_can_be_drawn_is_drawn_and_the_rest_is_named(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

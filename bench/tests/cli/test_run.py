@@ -35,6 +35,7 @@ def run(folder: Path, methods: str, *options: str, datasets: str = "sales") -> A
     return app(arguments, prog_name="tabnsm bench", standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_runs_are_done_then_skipped(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--target", "price", "--seeds", "3", "--splits", "7", "--threads", "1")
     assert run(folder, "ridge,toy_methods:Failing", *options) == 1
@@ -51,6 +52,7 @@ def test_runs_are_done_then_skipped(folder: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "1 run: 1 finished before\n"
 
 
+@pytest.mark.slow
 def test_two_ways_to_write_an_option_are_one_run(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

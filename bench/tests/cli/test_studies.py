@@ -35,6 +35,7 @@ def test_every_study_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(STUDIES)
 
 
+@pytest.mark.slow
 def test_a_study_runs_and_writes_its_table(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_baseline_is_searched_and_saved(folder: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err.count("trial ") == 2
 
 
+@pytest.mark.slow
 def test_options_of_tabnsm_are_for_fit(folder: Path) -> None:
     options = ("--trials", "2", "--max-epochs", "1", "--quiet")
     assert tune(folder, "tabnsm-fast", *options) == 0

@@ -45,6 +45,7 @@ def test_a_descriptor_says_what_its_dataset_is_judged_by(tmp_path: Path) -> None
         all_descriptors(tmp_path)
 
 
+@pytest.mark.slow
 def test_every_table_of_the_data_folder_loads(data_dir: Path) -> None:
     found = {k: d for k, d in all_descriptors(data_dir).items() if find_file(k, data_dir)}
     assert len(found) == 16

@@ -27,6 +27,7 @@ def test_what_the_paper_prints_is_drawn(name: str) -> None:
     assert texts(draw())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NEED_NOTHING, *MAIN])
 def test_main_results_are_drawn(name: str) -> None:
     results = [] if name in NEED_NOTHING else main_results(METHODS[:4], n_seeds=2)
@@ -34,6 +35,7 @@ def test_main_results_are_drawn(name: str) -> None:
     assert name in NEED_NOTHING or "TabNSM (default)" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(FIGURES) - set(NEED_NOTHING) - set(MAIN)))
 def test_studies_are_drawn(name: str, table_dir: Path) -> None:
     preset = "default" if name == "departures" else "paper"
@@ -73,6 +75,7 @@ def test_every_study_has_a_figure() -> None:
         find_figure("los")
 
 
+@pytest.mark.slow
 def test_equal_data_give_equal_files(tmp_path: Path) -> None:
     data = FigureData(main_results(METHODS[:3], n_seeds=1))
     for folder in ("one", "two"):

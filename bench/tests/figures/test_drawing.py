@@ -24,6 +24,7 @@ def test_all_39_methods_can_be_read() -> None:
     assert not overlaps(figure, names - set(FAMILIES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_names_of_bubbles_do_not_cover_each_other(seed: int) -> None:
     rng = np.random.default_rng(seed)

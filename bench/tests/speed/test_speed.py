@@ -64,6 +64,7 @@ def test_operator() -> None:
     assert row["n_features"] == 40
 
 
+@pytest.mark.slow
 def test_layers_have_time_and_memory() -> None:
     pytest.importorskip("native_sparse_attention_pytorch")
     operator = script("attention_operator")
@@ -95,6 +96,7 @@ def is_module(value: object) -> bool:
     return isinstance(value, nn.Module)
 
 
+@pytest.mark.slow
 def test_model_step() -> None:
     pytest.importorskip("tabm")
     pytest.importorskip("rtdl_revisiting_models")
@@ -108,6 +110,7 @@ def test_model_step() -> None:
     check(ft, n_rows=2, n_figures=1)
 
 
+@pytest.mark.slow
 def test_goals_stand_beside_the_shape_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tabm")
     step = script("model_step")
@@ -138,6 +141,7 @@ def test_attention_flops_count_the_keys_of_every_query() -> None:
     assert flops.attention_flops(model) == 2 * 2 * 8 * keys
 
 
+@pytest.mark.slow
 def test_prediction() -> None:
     pytest.importorskip("tabm")
     pytest.importorskip("rtdl_revisiting_models")
@@ -163,6 +167,7 @@ def test_rise_refresh() -> None:
     check(result, n_rows=1, n_figures=1)
 
 
+@pytest.mark.slow
 def test_step_profile() -> None:
     result = script("step_profile").run(n_features=10, batch=16, steps=2)
     check(result, n_rows=15, n_figures=1)
@@ -189,12 +194,14 @@ def test_scaling_measures_steps_and_epochs() -> None:
     assert scaling.epoch_seconds(40, 8) > 0
 
 
+@pytest.mark.slow
 def test_import_time() -> None:
     result = script("import_time").run(ours="import time; time.sleep(2)", base="pass", rounds=1)
     check(result, n_rows=2, n_figures=1)
     assert values(result, "seconds")["import time; time.sleep(2)"] > 2
 
 
+@pytest.mark.slow
 def test_text(data_dir: Path) -> None:
     pytest.importorskip("sentence_transformers")
     result = script("text").run(
@@ -234,6 +241,7 @@ def test_encoding_memory(data_dir: Path) -> None:
     assert 0 < row["distinct_texts"] <= 3000
 
 
+@pytest.mark.slow
 def test_end_to_end(data_dir: Path) -> None:
     pytest.importorskip("catboost")
     pytest.importorskip("lightgbm")
@@ -264,6 +272,7 @@ def test_turns_alternate_and_give_medians() -> None:
     assert set(times) == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_peak_memory_is_that_of_the_run() -> None:
     measure = script("measure")
     make_ones = functools.partial(functools.partial, np.ones)
@@ -323,6 +332,7 @@ def test_report_fills_tables_and_links_and_draws(
     assert page.read_text() == filled
 
 
+@pytest.mark.slow
 def test_the_page_matches_the_committed_results() -> None:
     report, docs = script("report"), ROOT / "docs"
     records = report.read_records(ROOT / "results" / "speed")
@@ -332,6 +342,7 @@ def test_the_page_matches_the_committed_results() -> None:
     assert pictures == set(script("pictures").draw_all(records))
 
 
+@pytest.mark.slow
 def test_run_keeps_what_is_there_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -386,6 +397,7 @@ def some_frame() -> tuple[pd.DataFrame, np.ndarray]:
     return frame, frame["a"].to_numpy() + frame["b"].to_numpy()
 
 
+@pytest.mark.slow
 def test_text_columns_joined_and_apart() -> None:
     X, y = some_frame()
     options: dict[str, Any] = {"max_epochs": 1, "d_token": 8, "text_encoder": FakeTextEncoder(24)}
@@ -399,6 +411,7 @@ def test_text_columns_joined_and_apart() -> None:
     assert "separate (D = " in module.summarize(runs)
 
 
+@pytest.mark.slow
 def test_a_screen_sees_no_test_row(tmp_path: Path) -> None:
     from sklearn.model_selection import train_test_split
 
@@ -421,6 +434,14 @@ def test_a_screen_sees_no_test_row(tmp_path: Path) -> None:
     module.keep(path, record | {"seconds": 1.0})
     module.keep(path, record)
     assert [entry["seconds"] for entry in json.loads(path.read_text())] == [record["seconds"]] * 2
+
+
+def test_screens_go_by_the_names_of_today(tmp_path: Path) -> None:
+    module, path = script("screen"), tmp_path / "made.json"
+    path.write_text(json.dumps([{"options": {"n_pieces": 16}, "rmse": [2.0, 3.0]}]))
+    assert "| made | `n_bins=16` | 2.5 | 2, 3 |" in module.table(tmp_path)
+    module.keep(path, {"options": {"n_bins": 16}, "rmse": [1.0, 1.0]})
+    assert [entry["rmse"] for entry in json.loads(path.read_text())] == [[1.0, 1.0]]
 
 
 def test_the_page_has_all_screens() -> None:

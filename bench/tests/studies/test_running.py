@@ -49,6 +49,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return captured.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_rows"),
     [("attention", 3), ("loss", 6), ("departures", 20), ("temperature-by-target", 1)],
@@ -84,6 +85,7 @@ def test_rise_begins_after_five_epochs(max_epochs: int, n_different: int, tables
     assert bool(table.notes) == (n_different == 1)  # "gave the very numbers"
 
 
+@pytest.mark.slow
 def test_threshold_against_catboost(tables: Path) -> None:
     study = find_study("threshold")
     caps = {"target": "y", "max_epochs": 30}
@@ -106,6 +108,7 @@ def test_memory_and_shares_know_their_features(tables: Path) -> None:
     assert all(row["peak_memory_mb"] > 50 for row in rows)
 
 
+@pytest.mark.slow
 def test_from_the_command_line_in_processes_of_their_own(tables: Path, tmp_path: Path) -> None:
     arguments = ["study", "mixer", "--dataset", "tiny", "--seeds", "0", "--preset", "fast"]
     arguments += [
@@ -139,6 +142,7 @@ def test_from_the_command_line_in_processes_of_their_own(tables: Path, tmp_path:
     assert json.loads(again.stdout) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
 def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) -> None:
     code = "import sys; from tabnsm.cli import main; sys.exit(main())"
@@ -155,6 +159,7 @@ def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) ->
     assert "Interrupted. 2 runs: 2 left. The same command goes on from here." in said
 
 
+@pytest.mark.slow
 def test_two_studies_share_a_run(tables: Path, tmp_path: Path) -> None:
     scope = Scope(("tiny",), (0,), "fast", CAPS, tables)
     seeds = run_study(find_study("seeds"), scope, tmp_path)
@@ -224,6 +229,7 @@ def test_what_is_refused_before_any_run(
     assert message in said(capsys)
 
 
+@pytest.mark.slow
 def test_failed_runs_leave_a_reason_and_an_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
