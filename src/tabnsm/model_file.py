@@ -16,8 +16,9 @@ from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.files.output_path import check_model_ending
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import EncoderConfig, LinearFit, TableEncoder, TargetScaler
-from tabnsm.presets import plain_value, resolve_options
+from tabnsm.options import plain_value, resolve_options
+from tabnsm.preprocessing import EncoderConfig, TableEncoder
+from tabnsm.target import TargetModel
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
@@ -39,9 +40,8 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     n_networks = len(networks_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
-    linear = estimator.linear_fit_
-    if linear is not None:
-        tensors |= {"linear.slope": linear.slope, "linear.code_value": linear.code_value}
+    target_tensors, target_meta = estimator.target_.to_state()
+    tensors |= {f"target.{name}": tensor for name, tensor in target_tensors.items()}
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
@@ -50,8 +50,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
         "params": _plain_params(estimator),
         "options": options,
         "encoder": encoder_meta,
-        "scaler": estimator.scaler_.to_state(),
-        "linear_scaler": None if linear is None else linear.scaler.to_state(),
+        "target": target_meta,
         "n_networks": n_networks,
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
@@ -106,12 +105,17 @@ def _restore(
         meta["encoder"] | {"config": _encoder_options(meta["encoder"]["config"])},
         text_encoder=text_encoder,
     )
+    category_sizes = estimator.encoder_.category_sizes
+    estimator.target_ = TargetModel.from_state(
+        _part(tensors, "target."), meta["target"], category_sizes
+    )
     model = join_networks(
         [
             TabNSM(
                 estimator.encoder_.n_features,
-                category_sizes=estimator.encoder_.category_sizes,
+                category_sizes=category_sizes,
                 bins=estimator.encoder_.bins,
+                n_targets=estimator.target_.n_targets,
                 **asdict(estimator.options_.architecture),
             )
             for _ in range(meta["n_networks"])
@@ -119,14 +123,6 @@ def _restore(
     )
     model.load_state_dict(_part(tensors, "model."))
     estimator.model_ = model.eval()
-    estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
-    estimator.linear_fit_ = None
-    if meta.get("linear_scaler") is not None:
-        estimator.linear_fit_ = LinearFit(
-            **_part(tensors, "linear."),
-            category_sizes=tuple(estimator.encoder_.category_sizes),
-            scaler=TargetScaler.from_state(meta["linear_scaler"]),
-        )
     histories = [meta["history"], *meta.get("further_histories", ())]
     estimator.histories_ = tuple(History.from_dict(history) for history in histories)
     # Models of earlier versions have one network and say how it validated in its history.
