@@ -54,6 +54,7 @@ ALLOWED["model_file"] = {
 ALLOWED["attribution"] = {"errors", "functional", "nn", "prediction", "preprocessing", "rules"}
 ALLOWED["fitted"] = {
     "attribution",
+    "model_file",
     "plotting",
     "prediction",
     "torch_state",

@@ -1,4 +1,4 @@
-"""TabNSMRegressor: validate, encode, train, predict."""
+"""TabNSMRegressor: its options, and how they become a fitted model."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.errors import InvalidOptionError, warn
 from tabnsm.fitted import FittedRegressor
-from tabnsm.model_file import load_model, save_model
-from tabnsm.nn.ensemble import join_networks
 from tabnsm.options import resolve_options
 from tabnsm.prediction import resolve_device
 from tabnsm.rules import is_integer, require
@@ -25,12 +21,10 @@ from tabnsm.training.prepare import FitRows, Validation
 from tabnsm.training.progress import TrainingProgress
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import Table, TextEncoder
-    from tabnsm.training.history import ValidationScores
-    from tabnsm.training.prepare import PreparedFit
+    from tabnsm.preprocessing import TextEncoder
 
 
-class TabNSMRegressor(FittedRegressor, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TabNSMRegressor(FittedRegressor):
     """Regression on wide, mixed tables with the neural sparse mixer.
 
     Takes a DataFrame (pandas, polars, pyarrow) or an array with numbers, categories, dates and
@@ -396,67 +390,3 @@ class TabNSMRegressor(FittedRegressor, RegressorMixin, BaseEstimator):  # type: 
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
             )
-
-    def _keep(
-        self,
-        table: Table,
-        prepared: PreparedFit,
-        training: EnsembleTraining,
-        scores: ValidationScores,
-    ) -> None:
-        """Set all that is fitted."""
-        self.n_features_in_ = table.n_columns
-        if table.has_names:
-            self.feature_names_in_ = np.array(table.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.model_ = join_networks(training.models)
-        self.encoder_ = prepared.encoder
-        self.target_ = prepared.target
-        self.histories_ = tuple(training.histories)
-        self.validation_rmse_ = scores.rmse
-        self.best_score_ = getattr(scores, prepared.options.training.eval_metric)
-        self.options_ = prepared.options
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file; no pickle, whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-        """
-        check_is_fitted(self, "model_")
-        save_model(self, path)
-
-    @classmethod
-    @usual_torch()
-    def load(
-        cls,
-        path: str | Path,
-        *,
-        device: str = "auto",
-        text_encoder: str | TextEncoder | None = None,
-    ) -> TabNSMRegressor:
-        """Read a model written by `save`.
-
-        Parameters
-        ----------
-        path : str or Path
-        device : str, default "auto"
-        text_encoder : str, TextEncoder or None
-            Needed where the model was fitted with an encoder object, or where its encoder now
-            lies elsewhere.
-
-        Returns
-        -------
-        TabNSMRegressor
-            Predicts bit for bit as the saved one did.
-        """
-        return load_model(cls, path, resolve_device(device), text_encoder)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
-        return tags

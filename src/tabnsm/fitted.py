@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
-from tabnsm.nn.ensemble import Ensemble
+from tabnsm.model_file import load_model, save_model
+from tabnsm.nn.ensemble import Ensemble, join_networks
 from tabnsm.nn.model import TabNSM
 from tabnsm.options import Options
-from tabnsm.prediction import predict_rows
+from tabnsm.prediction import predict_rows, resolve_device
 from tabnsm.preprocessing import Table, TableEncoder
 from tabnsm.target import TargetModel
 from tabnsm.torch_state import usual_torch
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport
+    from tabnsm.preprocessing import ColumnReport, TextEncoder
+    from tabnsm.training.ensemble import EnsembleTraining
+    from tabnsm.training.history import ValidationScores
+    from tabnsm.training.prepare import PreparedFit
 
 
-class FittedRegressor:
-    """Prediction, explanation and history of an estimator whose `fit` sets these attributes."""
+class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Prediction, explanation, history and file of the estimator; it keeps what `fit` makes."""
 
     model_: TabNSM | Ensemble
     encoder_: TableEncoder
@@ -37,6 +42,27 @@ class FittedRegressor:
     best_score_: float
     n_features_in_: int
     feature_names_in_: np.ndarray
+
+    def _keep(
+        self,
+        table: Table,
+        prepared: PreparedFit,
+        training: EnsembleTraining,
+        scores: ValidationScores,
+    ) -> None:
+        """Set all that is fitted."""
+        self.n_features_in_ = table.n_columns
+        if table.has_names:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.model_ = join_networks(training.models)
+        self.encoder_ = prepared.encoder
+        self.target_ = prepared.target
+        self.histories_ = tuple(training.histories)
+        self.validation_rmse_ = scores.rmse
+        self.best_score_ = getattr(scores, prepared.options.training.eval_metric)
+        self.options_ = prepared.options
 
     @property
     def history_(self) -> History:
@@ -136,3 +162,46 @@ class FittedRegressor:
         """What was understood of each column: kind, features, missing values, and notes."""
         check_is_fitted(self, "model_")
         return self.encoder_.describe()
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one safetensors file; no pickle, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        check_is_fitted(self, "model_")
+        save_model(self, path)
+
+    @classmethod
+    @usual_torch()
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        text_encoder: str | TextEncoder | None = None,
+    ) -> Self:
+        """Read a model written by `save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        device : str, default "auto"
+        text_encoder : str, TextEncoder or None
+            Needed where the model was fitted with an encoder object, or where its encoder now
+            lies elsewhere.
+
+        Returns
+        -------
+        TabNSMRegressor
+            Predicts bit for bit as the saved one did.
+        """
+        return load_model(cls, path, resolve_device(device), text_encoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags

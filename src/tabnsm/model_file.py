@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,14 +22,15 @@ from tabnsm.target import TargetModel
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
-    from tabnsm.estimator import TabNSMRegressor
+    from tabnsm.fitted import FittedRegressor
     from tabnsm.preprocessing import TextEncoder
 
+Model = TypeVar("Model", bound="FittedRegressor")
 FORMAT_VERSION = 4
 """1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric."""
 
 
-def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
+def save_model(estimator: FittedRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
     check_model_ending(path)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
@@ -63,11 +64,11 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
 
 
 def load_model(
-    cls: type[TabNSMRegressor],
+    cls: type[Model],
     path: str | Path,
     device: torch.device,
     text_encoder: str | TextEncoder | None,
-) -> TabNSMRegressor:
+) -> Model:
     """Read an estimator from `path`, without pickle."""
     tensors, meta = read_container(path)
     check_meta(path, meta)
@@ -86,11 +87,11 @@ def load_model(
 
 
 def _restore(
-    cls: type[TabNSMRegressor],
+    cls: type[Model],
     tensors: dict[str, torch.Tensor],
     meta: dict[str, Any],
     text_encoder: str | TextEncoder | None,
-) -> TabNSMRegressor:
+) -> Model:
     estimator = cls(**meta["params"] | {"verbose": 0})
     options: dict[str, dict[str, Any]] = meta["options"]
     flat: dict[str, Any] = dict(MISSING_OPTIONS)
@@ -161,7 +162,7 @@ def check_meta(path: str | Path, meta: dict[str, Any]) -> None:
         )
 
 
-def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
+def _plain_params(estimator: FittedRegressor) -> dict[str, Any]:
     """Constructor options as JSON; objects are stored by what they can be told by."""
     params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
     if not isinstance(params["text_encoder"], str):

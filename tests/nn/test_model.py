@@ -317,3 +317,16 @@ def test_a_row_is_the_same_wherever_it_stands(options: dict[str, Any]) -> None:
 def test_config_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ArchitectureConfig().d_token = 8  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_every_target_has_a_prediction_of_its_own(n_targets: int) -> None:
+    model = TabNSM(7, d_token=8, n_targets=n_targets, generator=generator())
+    x = torch.randn(5, 7, generator=generator(1))
+    prediction = model(x)
+    assert prediction.shape == (5, n_targets)
+    with torch.no_grad():
+        torch.testing.assert_close(model.eval()(x), prediction)
+    assert torch.linalg.matrix_rank(prediction.double()) == n_targets
+    with pytest.raises(InvalidOptionError, match="n_targets must be an integer >= 1, got 0"):
+        TabNSM(7, n_targets=0)

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 from tabnsm import InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.nn.ensemble import join_networks
 from tabnsm.options import resolve_options
+from tabnsm.prediction import predict_rows
 from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.budget import TimeBudget
-from tabnsm.training.ensemble import fingerprint
+from tabnsm.training.ensemble import EnsembleTraining, fingerprint
 from tabnsm.training.prepare import FitRows, Validation
 
 
@@ -148,3 +152,28 @@ def test_a_network_beyond_memory_is_refused_before_any_encoding(
     rows = FitRows.collect(*table)
     with pytest.raises(InvalidOptionError, match="fit into memory"):
         rows.prepare(resolve_options({"head_width": 10**12}))
+
+
+def test_several_targets_are_prepared_trained_and_predicted(
+    table: tuple[pd.DataFrame, np.ndarray],
+) -> None:
+    X, linear = table
+    product = (X["a"] * X["b"]).to_numpy()
+    rows = FitRows.collect(X, linear, random_state=0)
+    targets = np.stack([linear, product], axis=1)
+    rows = replace(rows, target=targets)
+    params = {"max_epochs": 25, "d_token": 8, "n_ensemble": 2, "refresh_every": 2}
+    prepared = rows.prepare(resolve_options(params))
+    assert [fit is not None for fit in prepared.target.linear_fits] == [True, False]
+    training = EnsembleTraining(prepared, torch.device("cpu"))
+    training.train(None, resume=False)
+    assert any(record.refreshed for record in training.histories[0])
+    model = join_networks(training.models)
+    assert model.n_targets == 2
+    data = prepared.data
+    standard = predict_rows(model, data.validation, torch.device("cpu"))
+    prediction = prepared.target.predict(standard, data.validation)
+    error = np.sqrt(np.mean((prediction - targets[rows.held_out]) ** 2, axis=0))
+    assert error[0] < 0.1
+    assert error[1] < 0.8 * product.std()
+    assert training.evaluate().rmse == pytest.approx(error.mean(), rel=1e-6)
