@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tabnsm.presets import PRESETS, resolve_options
+from tabnsm.options import PRESETS, resolve_options
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

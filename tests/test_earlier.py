@@ -42,6 +42,30 @@ def test_metadata_of_earlier_formats_gets_the_names_of_today() -> None:
     assert upgraded["n_networks"] == 2
 
 
+@pytest.mark.parametrize("version", [1, 4])
+def test_the_target_gets_a_place_and_limits_of_its_own(version: int) -> None:
+    tails = {"median": 1.0, "unit": 2.0, "lowest": -1.0, "highest": 3.0}
+    meta = {
+        "format_version": version,
+        "params": {"clip_outliers": None},
+        "options": {"encoder": {"clip_outliers": False}, "objective": {"linear_residual": True}},
+        "encoder": {"config": {"clip_outliers": False}, "columns": []},
+        "scaler": {"mean": 0.5, "tails": tails},
+        "linear_scaler": {"mean": 0.25, "tails": None},
+    }
+    upgraded = upgrade_meta(meta)
+    assert upgraded["target"] == [
+        {
+            "scaler": {"mean": 0.5, "asinh": tails},
+            "linear_scaler": {"mean": 0.25, "asinh": None},
+        }
+    ]
+    assert "scaler" not in upgraded
+    assert upgraded["params"]["clip_predictions"] is None
+    assert upgraded["options"]["target"] == {"clip_predictions": False}
+    assert upgraded["encoder"]["config"] == {"clip_outliers": False}
+
+
 def test_a_config_of_an_earlier_version_is_read(tmp_path) -> None:
     path = tmp_path / "best.json"
     path.write_text('{"bend_tails": false, "n_pieces": 8}')

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
-from tabnsm.presets import PRESETS, Options, resolve_options
+from tabnsm.options import PRESETS, Options, resolve_options
 from tests.fakes import FakeTextEncoder
 
 pytestmark = pytest.mark.usefixtures("one_network")
@@ -209,7 +209,7 @@ def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> 
         model.predict(X[:0].drop(columns="rooms"))
     numbers = np.random.default_rng(0).normal(size=(300, 3))
     straight = quick().fit(numbers, numbers.sum(axis=1))
-    assert straight.linear_fit_ is not None
+    assert straight.target_.has_linear_fit
     assert straight.predict(numbers[:0]).shape == (0,)
 
 
@@ -233,7 +233,7 @@ def test_a_row_that_is_large_in_every_way_is_not_thrown_anywhere() -> None:
     large = np.repeat(X.max(axis=0)[None], 3, axis=0)
     low, high = y.min() - 0.1 * np.ptp(y), y.max() + 0.1 * np.ptp(y)
     limited, free = (
-        quick(max_epochs=15, linear_residual=False, clip_outliers=clip).fit(X, y)
+        quick(max_epochs=15, linear_residual=False, clip_predictions=clip).fit(X, y)
         for clip in (True, False)
     )
     assert (free.predict(large) > high).all()
@@ -243,11 +243,11 @@ def test_a_row_that_is_large_in_every_way_is_not_thrown_anywhere() -> None:
     np.testing.assert_array_equal(limited.predict(X), free.predict(X))
 
 
-def test_a_straight_fit_goes_on_where_the_limit_of_the_networks_ends() -> None:
+def test_a_linear_fit_goes_on_where_the_limit_of_the_networks_ends() -> None:
     X = np.random.default_rng(0).exponential(size=(300, 40))
     y = X.sum(axis=1)
     model = quick().fit(X, y)
-    assert model.linear_fit_ is not None
+    assert model.target_.has_linear_fit
     large = X.max(axis=0)[None]
     assert large.sum() > 2 * y.max()
     np.testing.assert_allclose(model.predict(large), large.sum(), rtol=0.01)
@@ -672,3 +672,13 @@ def test_cp_reproduces_the_papers_linear_regression(data_dir: Path) -> None:
     )
     rmse = np.sqrt(np.mean((LinearRegression().fit(X, y).predict(X_test) - y_test) ** 2))
     assert float(rmse) == pytest.approx(9.277, abs=1e-3)
+
+
+def test_inputs_and_predictions_are_limited_apart() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = X[:, 0] * X[:, 1]
+    for inputs, predictions in ((True, False), (False, True)):
+        model = quick(clip_outliers=inputs, clip_predictions=predictions).fit(X, y)
+        assert model.encoder_.config.clip_outliers is inputs
+        assert (model.target_.scalers[0].limits is not None) is predictions
+        assert model.options_.target.clip_predictions is predictions

@@ -22,23 +22,46 @@ ALLOWED = {
     "threads": set(),
     "torch_state": {"threads"},
     "kernels": {"errors", "functional", "threads"},
-    "nn": {"errors", "functional", "kernels"},
-    "preprocessing": {"errors", "threads"},
+    "rules": {"errors"},
+    "nn": {"errors", "functional", "kernels", "rules"},
+    "preprocessing": {"errors", "rules", "threads"},
     "metrics": {"errors"},
     "files": {"atomic", "errors"},
-    "training": {"atomic", "errors", "container", "functional", "nn", "preprocessing", "threads"},
-    "presets": {"errors", "nn", "preprocessing", "training"},
+    "target": {"errors", "metrics", "preprocessing", "rules"},
+    "prediction": {"errors", "threads"},
 }
+ALLOWED["training"] = {
+    "atomic",
+    "errors",
+    "rules",
+    "container",
+    "functional",
+    "nn",
+    "preprocessing",
+    "metrics",
+    "target",
+    "prediction",
+}
+ALLOWED["options"] = {"nn", "preprocessing", "rules", "target", "training"}
 ALLOWED["model_file"] = {
     "_version",
     "earlier",
+    "errors",
     "container",
     "files",
-    "presets",
-    *ALLOWED["presets"],
+    "options",
+    *ALLOWED["options"],
 }
-ALLOWED["ensemble_training"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
-ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
+ALLOWED["attribution"] = {"errors", "functional", "nn", "prediction", "preprocessing", "rules"}
+ALLOWED["fitted"] = {
+    "attribution",
+    "model_file",
+    "plotting",
+    "prediction",
+    "torch_state",
+    "options",
+    *ALLOWED["options"],
+}
 ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
 ALLOWED["estimator"] = set(ALLOWED)
 ALLOWED["plotting_attribution"] = {"errors", "attribution", "container", "plotting"}

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.metrics import regression_metrics
+from tabnsm.metrics import regression_metrics, weighted_mae, weighted_rmse
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda v: round(v, 3))
 
@@ -84,3 +84,20 @@ def test_squares_of_huge_and_tiny_values_stay_in_range(unit: float) -> None:
 def test_bad_input_is_refused(y: object, prediction: object, weight: object) -> None:
     with pytest.raises(InvalidDataError):
         regression_metrics(y, prediction, weight)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1.0, 1e170, 1e307])
+def test_scores_of_any_magnitude(unit: float) -> None:
+    target, prediction = np.array([1.0, -2.0, 5.0]), np.array([1.5, 2.0, 4.0])
+    weight = np.array([0.5, 1.0, 3.0])
+    error = np.abs(target - prediction)
+    for score, plain in (
+        (weighted_rmse, np.sqrt(np.average(error**2, weights=weight))),
+        (weighted_mae, np.average(error, weights=weight)),
+    ):
+        got = score(target * unit, prediction * unit, weight)
+        assert got == pytest.approx(plain * unit, rel=1e-12, abs=0)
+        assert score(target, prediction, weight * unit) == pytest.approx(plain, rel=1e-12)
+        assert score(target * unit, target * unit, None) == 0
+        if unit == 1.0:
+            assert got == plain

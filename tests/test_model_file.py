@@ -157,11 +157,11 @@ def test_a_whole_file_with_parts_that_do_not_fit_is_refused(
     tensors, meta = read_container(path)
     params = meta["params"] | {"unheard_of": 1}
     without_head = {name: x for name, x in tensors.items() if "head" not in name}
-    without_scaler = {name: x for name, x in meta.items() if name != "scaler"}
+    without_target = {name: x for name, x in meta.items() if name != "target"}
     for parts, about, message in (
         (tensors, meta | {"params": params}, "unheard_of"),
         (without_head, meta, "head.mlp1|state_dict"),
-        (tensors, without_scaler, "scaler"),
+        (tensors, without_target, "KeyError: .target"),
         (tensors, meta | {"format_version": None}, "file format by an integer, got None"),
         (tensors, [], "JSON object as metadata, got list"),
     ):

@@ -29,7 +29,7 @@ def test_tests_exist(name: str) -> None:
 
 
 def test_departures_are_marked_and_listed() -> None:
-    from tabnsm.presets import PRESETS
+    from tabnsm.options import PRESETS
 
     source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     assert "NOTE[DIFF]" in source

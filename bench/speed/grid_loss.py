@@ -61,8 +61,8 @@ def run(
 def loss_run(config: ObjectiveConfig, batch: int) -> Run:
     """Forward and backward of one loss."""
     generator = torch.Generator().manual_seed(0)
-    prediction = torch.randn(batch, generator=generator).requires_grad_()
-    target = torch.randn(batch, generator=generator)
+    prediction = torch.randn(batch, 1, generator=generator).requires_grad_()
+    target = torch.randn(batch, 1, generator=generator)
     objective = Objective(config)
     return lambda: torch.autograd.grad(objective.batch_loss(prediction, target), prediction)
 

@@ -19,13 +19,14 @@ from tabnsm.nn import TabNSM
 from tabnsm.preprocessing.bins import find_bins
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.target import TargetConfig, TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
-from tabnsm.training.loop import Trainer, TrainingData, TrainingState, make_optimizer
+from tabnsm.training.loop import Trainer, TrainingState, make_optimizer
 from tabnsm.training.objective import Objective, ObjectiveConfig
 from tabnsm.training.rise import RiseConfig, RiseSampler
+from tabnsm.training.rows import TrainingData
 
 TABNSM = "TabNSM"
 
@@ -64,14 +65,14 @@ def make_trainer(
 ) -> tuple[Trainer, TrainingState]:
     """Trainer and state of the default model on a table, ready for ``trainer.train_step``."""
     generator = torch.Generator().manual_seed(0)
-    target = table.dense[:, 0].double().numpy()
+    target = table.dense[:, :1].double().numpy()
     few = EncodedTable(table.dense[:16])
     config = TrainingConfig(batch_size=batch_size)
     model = make_tabnsm(table, generator)
     trainer = Trainer(
         config,
         Objective(objective or ObjectiveConfig()),
-        TargetScaler.fit(target),
+        TargetModel.fit(target, None, TargetConfig(clip_predictions=False)),
         TrainingData(table, target, None, few, target[:16], None),
         torch.device("cpu"),
     )

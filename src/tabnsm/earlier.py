@@ -28,7 +28,7 @@ MISSING_OPTIONS: dict[str, Any] = {
 """What models were made with whose files do not name these options."""
 _TRANSFORMS = {True: "auto", False: "none"}
 _TENSORS = {"encoder.pieces": "encoder.bins"}
-_PREFIXES = {"model.members.": "model.networks."}
+_PREFIXES = {"model.members.": "model.networks.", "linear.": "target.0."}
 LAST_FORMAT = 3
 """The last file format with these names."""
 
@@ -50,8 +50,12 @@ def rename_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata of a model file of any format, with the names of the newest."""
-    if meta["format_version"] > LAST_FORMAT:
-        return dict(meta)
+    if meta["format_version"] <= LAST_FORMAT:
+        meta = _with_new_names(meta)
+    return _with_target(meta) if "scaler" in meta else dict(meta)
+
+
+def _with_new_names(meta: Mapping[str, Any]) -> dict[str, Any]:
     encoder = dict(meta["encoder"])
     encoder["config"] = rename_options(encoder["config"])
     return dict(meta) | {
@@ -60,6 +64,28 @@ def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
         "encoder": encoder,
         "n_networks": meta.get("n_members", 1),
     }
+
+
+def _with_target(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """With all that belongs to the target in one place, and an option for its limits."""
+    upgraded = {k: v for k, v in meta.items() if k not in ("scaler", "linear_scaler")}
+    linear = meta.get("linear_scaler")
+    upgraded["target"] = [
+        {
+            "scaler": _rename_scale(meta["scaler"]),
+            "linear_scaler": None if linear is None else _rename_scale(linear),
+        }
+    ]
+    # One option limited the numbers of a table and the predictions.
+    params, options = meta["params"], meta["options"]
+    upgraded["params"] = {"clip_predictions": params.get("clip_outliers"), **params}
+    clipped = {"clip_predictions": options["encoder"]["clip_outliers"]}
+    upgraded["options"] = options | {"target": clipped | options.get("target", {})}
+    return upgraded
+
+
+def _rename_scale(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {"asinh" if name == "tails" else name: value for name, value in state.items()}
 
 
 def rename_tensor(name: str) -> str:

@@ -1,47 +1,30 @@
-"""TabNSMRegressor: validate, encode, train, predict."""
+"""TabNSMRegressor: its options, and how they become a fitted model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from tabnsm.attribution import explain_rows
-from tabnsm.ensemble_training import EnsembleTraining
 from tabnsm.errors import InvalidOptionError, warn
-from tabnsm.model_file import load_model, save_model
-from tabnsm.nn.config import is_integer, require
-from tabnsm.nn.ensemble import Ensemble, join_networks
-from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
-from tabnsm.preprocessing.checks import warn_about_columns
-from tabnsm.presets import Options, resolve_options
+from tabnsm.fitted import FittedRegressor
+from tabnsm.options import resolve_options
+from tabnsm.prediction import resolve_device
+from tabnsm.rules import is_integer, require
 from tabnsm.torch_state import usual_torch
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import locked_folder
-from tabnsm.training.history import History
-from tabnsm.training.loop import TrainingData, predict_rows
-from tabnsm.training.memory import check_memory
+from tabnsm.training.ensemble import EnsembleTraining
+from tabnsm.training.prepare import FitRows, Validation
 from tabnsm.training.progress import TrainingProgress
-from tabnsm.training.rows import split_rows, subtract_linear_fit, usable_rows, validation_rows
-from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport, LinearFit, TextEncoder
+    from tabnsm.preprocessing import TextEncoder
 
 
-class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TabNSMRegressor(FittedRegressor):
     """Regression on wide, mixed tables with the neural sparse mixer.
 
     Takes a DataFrame (pandas, polars, pyarrow), a dict of columns, an array or a sparse matrix,
@@ -103,6 +86,9 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Whether networks learn the residual of a linear fit: True; paper: False. The fit is made
         before training and used where it explains 99 % of the squared deviation of at least 20
         validation rows, and does not overfit the training rows.
+    clip_predictions : bool or None, default None
+        Whether predictions of the networks are limited to the range of the training targets and
+        a tenth: True; paper: False.
     n_difficulty_bins : int, default 5
         RISE: bins of training rows by their loss.
     max_boost : float, default 2.0
@@ -157,8 +143,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     missing_indicators : bool or None, default None
         Whether a 0/1 feature says where a number was missing: True; paper: False.
     clip_outliers : bool or None, default None
-        Whether numbers, and predictions of the networks, are limited to the training range and
-        a tenth: True; paper: False.
+        Whether numbers are limited to the training range and a tenth: True; paper: False.
     text_encoder : str or TextEncoder, default "minilm"
         Encoder of text columns: "minilm", a local path, the name of a sentence-transformers
         model on this machine, or an object with the `TextEncoder` methods.
@@ -195,10 +180,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The torch module with the weights of the best epoch; several networks as an ensemble.
     encoder_ : TableEncoder
         From tables to encoded features.
-    scaler_ : TargetScaler
-        From targets, or what the linear part leaves of them, to standardised ones and back.
-    linear_fit_ : LinearFit or None
-        The linear fit whose residual the networks predict, if there is one.
+    target_ : TargetModel
+        From targets to standardised ones, or residuals of a linear fit, and back.
     history_ : History
         One record per epoch, the best epoch and why training stopped; of the first network.
     histories_ : tuple of History
@@ -212,7 +195,8 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The `eval_metric` of the predictions on the validation rows, in the target's units; lower
         is better.
     options_ : Options
-        What the options came to after the preset.
+        What the options came to after the preset and for these rows, such as the batch size and
+        the number of networks.
 
     Examples
     --------
@@ -249,6 +233,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         normalize_grid: bool | None = None,
         target_transform: Literal["auto", "none"] | None = None,
         linear_residual: bool | None = None,
+        clip_predictions: bool | None = None,
         n_difficulty_bins: int = 5,
         max_boost: float = 2.0,
         refresh_every: int = 5,
@@ -306,6 +291,7 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.normalize_grid = normalize_grid
         self.target_transform = target_transform
         self.linear_residual = linear_residual
+        self.clip_predictions = clip_predictions
         self.n_difficulty_bins = n_difficulty_bins
         self.max_boost = max_boost
         self.refresh_every = refresh_every
@@ -379,278 +365,29 @@ class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         options = resolve_options(self.get_params(deep=False))
         budget = TimeBudget(options.training.time_limit)
-        self._check_fit_options(X_val, y_val, validation_groups, validation_time, resume)
-        device = _resolve_device(self.device)
+        validation = Validation(
+            X_val, y_val, validation_groups, validation_time, self.validation_fraction
+        )
+        self._check_run_options(resume)
+        device = resolve_device(self.device)
         with locked_folder(self.checkpoint_dir):
-            table, target, weight, kept = usable_rows(X, y, sample_weight)
-            check_memory(options.architecture, options.training, table.n_rows)
-            given = None if X_val is None else validation_rows(X_val, y_val, table)
-            seed = int(check_random_state(self.random_state).randint(2**31))
-            generator = torch.Generator().manual_seed(seed)
-            held_out = np.zeros(table.n_rows, dtype=bool)
-            if given is None:
-                labels = _labels(kept, validation_groups, validation_time)
-                held_out = validation_mask(
-                    table.n_rows, self.validation_fraction, generator, *labels
-                )
-            encoder, data = _encode(table, target, weight, held_out, given, options, budget)
-            linear = None
-            if options.objective.linear_residual and budget.seconds_left() > 0:
-                data, linear = subtract_linear_fit(data, encoder.category_sizes)
-            options = replace(options, objective=options.objective.for_target(data.train_target))
-            scaler = TargetScaler.fit(
-                data.train_target,
-                data.train_weight,
-                transform=options.objective.target_transform == "auto",
-                limit=options.encoder.clip_outliers,
-            )
-            training = EnsembleTraining(encoder, options, data, scaler, device, seed, budget)
+            rows = FitRows.collect(X, y, sample_weight, validation, self.random_state)
+            prepared = rows.prepare(options, budget)
+            training = EnsembleTraining(prepared, device, budget)
             with TrainingProgress(
                 self.verbose, options.training.max_epochs, training.n_networks
             ) as progress:
-                training.train(generator, self.checkpoint_dir, resume, progress)
+                training.train(self.checkpoint_dir, resume, progress)
             scores = training.evaluate()
-
-        self.n_features_in_ = table.n_columns
-        if table.has_names:
-            self.feature_names_in_ = np.array(table.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.model_: TabNSM | Ensemble = join_networks(training.models)
-        self.encoder_: TableEncoder = encoder
-        self.scaler_: TargetScaler = scaler
-        self.linear_fit_: LinearFit | None = linear
-        self.histories_: tuple[History, ...] = tuple(training.histories)
-        self.validation_rmse_: float = scores.rmse
-        self.best_score_: float = getattr(scores, options.training.eval_metric)
-        self.options_: Options = options
+        self._keep(rows.table, prepared, training, scores)
         for message in training.messages:
             warn(message)  # not before there is a model: a second Ctrl-C would make it untrue
         return self
 
-    @property
-    def history_(self) -> History:
-        """One record per epoch of the first network, its best epoch and why training stopped."""
-        return self.histories_[0]
-
-    @property
-    def n_iter_(self) -> int:
-        """Epochs of the network that was trained longest."""
-        return max(len(history) for history in self.histories_)
-
-    def training_history(self) -> pd.DataFrame:
-        """Every epoch of every network as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-            The columns of ``history_.to_frame()``, after `network`, counted from 1.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        check_is_fitted(self, "model_")
-        frames = [history.to_frame() for history in self.histories_]
-        import pandas as pd
-
-        numbers = range(1, len(frames) + 1)
-        together = pd.concat(frames, keys=numbers, names=["network"])
-        return together.reset_index("network").reset_index(drop=True)
-
-    def plot_history(self, path: str | Path | None = None) -> Any:
-        """Draw how training went: validation, loss and learning rate of every network.
-
-        Parameters
-        ----------
-        path : str, Path or None, default None
-            File to write, such as "history.png"; None writes none.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from tabnsm.plotting import plot_histories
-
-        check_is_fitted(self, "model_")
-        return plot_histories(self.histories_, path)
-
-    @usual_torch()
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of every row.
-
-        Parameters
-        ----------
-        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
-            With the columns of `fit`; order does not matter when they have names, further
-            columns are ignored.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows,)
-        """
-        check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
-        device = next(self.model_.parameters()).device
-        prediction = self.scaler_.inverse(predict_rows(self.model_, encoded, device))
-        if self.linear_fit_ is not None:
-            prediction += self.linear_fit_.predict(encoded)
-        return prediction
-
-    @usual_torch()
-    def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
-        """Attribute the prediction of every row to the input columns.
-
-        Parameters
-        ----------
-        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
-            As for `predict`.
-        baseline : {"zero", "average"}, default "zero"
-            "zero" is the paper's attribution, the gradient times the token; "average" counts
-            only how far a token is from that of a mean number or an unseen category.
-
-        Returns
-        -------
-        Explanation
-            Attributions in [0, 1] per row and column, and the foreground blocks of each row.
-        """
-        check_is_fitted(self, "model_")
-        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
-        return explain_rows(
-            self.model_, self.encoder_, self.scaler_, encoded, baseline, self.linear_fit_
-        )
-
-    def describe_columns(self) -> ColumnReport:
-        """What was understood of each column: kind, features, missing values, and notes."""
-        check_is_fitted(self, "model_")
-        return self.encoder_.describe()
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file; no pickle, whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-        """
-        check_is_fitted(self, "model_")
-        save_model(self, path)
-
-    @classmethod
-    @usual_torch()
-    def load(
-        cls,
-        path: str | Path,
-        *,
-        device: str = "auto",
-        text_encoder: str | TextEncoder | None = None,
-    ) -> TabNSMRegressor:
-        """Read a model written by `save`.
-
-        Parameters
-        ----------
-        path : str or Path
-        device : str, default "auto"
-        text_encoder : str, TextEncoder or None
-            Needed where the model was fitted with an encoder object, or where its encoder now
-            lies elsewhere.
-
-        Returns
-        -------
-        TabNSMRegressor
-            Predicts bit for bit as the saved one did.
-        """
-        return load_model(cls, path, _resolve_device(device), text_encoder)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
-        return tags
-
-    def _check_fit_options(
-        self, X_val: Any, y_val: Any, groups: Any, time: Any, resume: bool
-    ) -> None:
-        if (X_val is None) != (y_val is None):
-            given = "X_val" if y_val is None else "y_val"
-            raise InvalidOptionError(f"X_val and y_val must be given together, got only {given}.")
-        ways = {"X_val": X_val, "validation_groups": groups, "validation_time": time}
-        given_ways = [name for name, value in ways.items() if value is not None]
-        if len(given_ways) > 1:
-            raise InvalidOptionError(
-                f"Only one way to validate can be used, got {' and '.join(given_ways)}."
-            )
-        fraction: object = self.validation_fraction
-        if not (isinstance(fraction, Real) and 0 < float(fraction) < 1):
-            raise InvalidOptionError(
-                f"validation_fraction must be > 0 and < 1, got {self.validation_fraction!r}. "
-                "Pass X_val and y_val to validate on rows of your own."
-            )
+    def _check_run_options(self, resume: bool) -> None:
         is_level = isinstance(self.verbose, (bool, np.bool_)) or is_integer(self.verbose, 0)
         require(is_level, "verbose must be an integer >= 0", self.verbose)
         if resume and self.checkpoint_dir is None:
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
             )
-
-
-def _labels(kept: np.ndarray, groups: Any, time: Any) -> list[np.ndarray | None]:
-    """Group and time of the rows that are kept, where the user gave them."""
-    given = (("validation_groups", groups), ("validation_time", time))
-    return [
-        None if values is None else row_labels(values, len(kept), name)[kept]
-        for name, values in given
-    ]
-
-
-def _encode(
-    table: Table,
-    target: np.ndarray,
-    weight: np.ndarray | None,
-    held_out: np.ndarray,
-    given: tuple[Table, np.ndarray] | None,
-    options: Options,
-    budget: TimeBudget,
-) -> tuple[TableEncoder, TrainingData]:
-    """Encode the rows to train and to validate on, with all that is learned from the former."""
-    fit_rows = np.flatnonzero(~held_out)
-    encoder = TableEncoder(options.encoder)
-    # The user's own validation rows have texts, too, which must be embedded afterwards.
-    share = 1.0 if given is None else table.n_rows / (table.n_rows + given[0].n_rows)
-    limited = options.training.time_limit is not None
-    encoded = encoder.fit_transform(
-        table, fit_rows, (lambda: share * budget.seconds_left()) if limited else None
-    )
-    check_memory(
-        options.architecture,
-        options.training,
-        len(fit_rows),
-        encoder.n_features,
-        encoder.category_sizes,
-        encoder.bins,
-    )
-    for message in warn_about_columns(table, encoder, target, fit_rows):
-        warn(message)
-    if given is None:
-        return encoder, split_rows(encoded, target, weight, held_out)
-    validation = encoder.transform(given[0])
-    return encoder, TrainingData(encoded, target, weight, validation, given[1], None)
-
-
-def _resolve_device(device: str) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.empty(0, device=device)
-        return torch.device(device)
-    except (AssertionError, RuntimeError, TypeError) as error:
-        raise InvalidOptionError(
-            'device must be "auto" or a torch device that this machine has, such as "cpu" or '
-            f'"cuda:0", got {device!r} ({error}).'
-        ) from error

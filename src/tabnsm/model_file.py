@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,19 +16,21 @@ from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.files.output_path import check_model_ending
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import EncoderConfig, LinearFit, TableEncoder, TargetScaler
-from tabnsm.presets import plain_value, resolve_options
+from tabnsm.options import plain_value, resolve_options
+from tabnsm.preprocessing import EncoderConfig, TableEncoder
+from tabnsm.target import TargetModel
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
-    from tabnsm.estimator import TabNSMRegressor
+    from tabnsm.fitted import FittedRegressor
     from tabnsm.preprocessing import TextEncoder
 
+Model = TypeVar("Model", bound="FittedRegressor")
 FORMAT_VERSION = 4
 """1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric."""
 
 
-def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
+def save_model(estimator: FittedRegressor, path: str | Path) -> None:
     """Write a fitted estimator to `path`."""
     check_model_ending(path)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
@@ -39,9 +41,8 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
     n_networks = len(networks_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
-    linear = estimator.linear_fit_
-    if linear is not None:
-        tensors |= {"linear.slope": linear.slope, "linear.code_value": linear.code_value}
+    target_tensors, target_meta = estimator.target_.to_state()
+    tensors |= {f"target.{name}": tensor for name, tensor in target_tensors.items()}
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
@@ -50,8 +51,7 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
         "params": _plain_params(estimator),
         "options": options,
         "encoder": encoder_meta,
-        "scaler": estimator.scaler_.to_state(),
-        "linear_scaler": None if linear is None else linear.scaler.to_state(),
+        "target": target_meta,
         "n_networks": n_networks,
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
@@ -64,11 +64,11 @@ def save_model(estimator: TabNSMRegressor, path: str | Path) -> None:
 
 
 def load_model(
-    cls: type[TabNSMRegressor],
+    cls: type[Model],
     path: str | Path,
     device: torch.device,
     text_encoder: str | TextEncoder | None,
-) -> TabNSMRegressor:
+) -> Model:
     """Read an estimator from `path`, without pickle."""
     tensors, meta = read_container(path)
     check_meta(path, meta)
@@ -87,11 +87,11 @@ def load_model(
 
 
 def _restore(
-    cls: type[TabNSMRegressor],
+    cls: type[Model],
     tensors: dict[str, torch.Tensor],
     meta: dict[str, Any],
     text_encoder: str | TextEncoder | None,
-) -> TabNSMRegressor:
+) -> Model:
     estimator = cls(**meta["params"] | {"verbose": 0})
     options: dict[str, dict[str, Any]] = meta["options"]
     flat: dict[str, Any] = dict(MISSING_OPTIONS)
@@ -106,12 +106,17 @@ def _restore(
         meta["encoder"] | {"config": _encoder_options(meta["encoder"]["config"])},
         text_encoder=text_encoder,
     )
+    category_sizes = estimator.encoder_.category_sizes
+    estimator.target_ = TargetModel.from_state(
+        _part(tensors, "target."), meta["target"], category_sizes
+    )
     model = join_networks(
         [
             TabNSM(
                 estimator.encoder_.n_features,
-                category_sizes=estimator.encoder_.category_sizes,
+                category_sizes=category_sizes,
                 bins=estimator.encoder_.bins,
+                n_targets=estimator.target_.n_targets,
                 **asdict(estimator.options_.architecture),
             )
             for _ in range(meta["n_networks"])
@@ -119,14 +124,6 @@ def _restore(
     )
     model.load_state_dict(_part(tensors, "model."))
     estimator.model_ = model.eval()
-    estimator.scaler_ = TargetScaler.from_state(meta["scaler"])
-    estimator.linear_fit_ = None
-    if meta.get("linear_scaler") is not None:
-        estimator.linear_fit_ = LinearFit(
-            **_part(tensors, "linear."),
-            category_sizes=tuple(estimator.encoder_.category_sizes),
-            scaler=TargetScaler.from_state(meta["linear_scaler"]),
-        )
     histories = [meta["history"], *meta.get("further_histories", ())]
     estimator.histories_ = tuple(History.from_dict(history) for history in histories)
     # Models of earlier versions have one network and say how it validated in its history.
@@ -165,7 +162,7 @@ def check_meta(path: str | Path, meta: dict[str, Any]) -> None:
         )
 
 
-def _plain_params(estimator: TabNSMRegressor) -> dict[str, Any]:
+def _plain_params(estimator: FittedRegressor) -> dict[str, Any]:
     """Constructor options as JSON; objects are stored by what they can be told by."""
     params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
     if not isinstance(params["text_encoder"], str):

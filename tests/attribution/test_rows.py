@@ -79,7 +79,7 @@ def test_a_linear_readout_by_hand(baseline: Any) -> None:
 
     class Dot(torch.nn.Module):
         def forward(self, features: torch.Tensor) -> torch.Tensor:
-            return features @ torch.tensor([1.0, -2.0, 0.5])
+            return features @ torch.tensor([[1.0], [-2.0], [0.5]])
 
     network = TabNSM(3, d_token=8, mixer=False, n_token_pools=0, category_sizes=[0, 0, 4])
     network.interaction.attention = Pass()
@@ -107,9 +107,9 @@ def test_gradients_are_those_of_finite_differences(model: TabNSMRegressor) -> No
         for feature in (0, 5, network.n_features - 1):
             moved = tokens.clone()
             moved[:, feature] *= 1 + step
-            change = network.from_tokens(moved) - network.from_tokens(tokens)
+            change = network.from_tokens(moved) - network.from_tokens(tokens)  # (3, 1)
             torch.testing.assert_close(
-                (change / step).detach(), attribution[:, feature], rtol=1e-3, atol=1e-6
+                (change[:, 0] / step).detach(), attribution[:, feature], rtol=1e-3, atol=1e-6
             )
     finally:
         network.float()

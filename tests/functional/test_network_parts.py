@@ -186,16 +186,19 @@ def test_blending_oracle_notices(old: str, new: str) -> None:
         torch.testing.assert_close(blended(mutated(blending, old, new), v), blended(blending, v))
 
 
-@given(n_features=st.integers(1, 7), seed=st.integers(0, 99))
-def test_staged_prediction_is_the_papers_cascade(n_features: int, seed: int) -> None:
+@given(n_features=st.integers(1, 7), n_targets=st.integers(1, 3), seed=st.integers(0, 99))
+def test_staged_prediction_is_the_papers_cascade(
+    n_features: int, n_targets: int, seed: int
+) -> None:
     half, width = (n_features + 1) // 2, 3
     shapes: dict[str, tuple[int, ...]] = {"x": (2, n_features)}
-    outs = {"mlp1": (n_features, n_features), "mlp2": (n_features, half), "mlp3": (n_features, 1)}
-    outs["fusion"] = (half + 2, 1)
+    outs = {"mlp1": (n_features, n_features), "mlp2": (n_features, half)}
+    outs["mlp3"] = (n_features, n_targets)
+    outs["fusion"] = (half + 2 * n_targets, n_targets)
     for name, (n_in, n_out) in outs.items():
         shapes |= {f"{name}_w": (width, n_in), f"{name}_b": (width,)}
         shapes |= {f"{name}_v": (n_out, width), f"{name}_c": (n_out,)}
-    shapes |= {"dec1": (half, n_features), "dec2": (1, half)}
+    shapes |= {"dec1": (half, n_features), "dec2": (n_targets, half)}
     v = leaves(seed, **shapes)
 
     def batch_mlp(name: str):  # type: ignore[no-untyped-def]
@@ -218,7 +221,7 @@ def test_staged_prediction_is_the_papers_cascade(n_features: int, seed: int) -> 
         y2 = v["dec2"] @ (oracle.mlp(row, *maps["mlp2"]) + y1)
         y3 = oracle.mlp(row, *maps["mlp3"]) + y2
         fused = oracle.mlp(torch.cat([y1, y2, y3]), *maps["fusion"])
-        expected.append((fused + y2 + y3)[0])
+        expected.append(fused + y2 + y3)
     assert_same(actual, torch.stack(expected), v)
 
 

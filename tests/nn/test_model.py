@@ -108,7 +108,7 @@ def test_any_shape_gives_a_finite_number_and_all_gradients(
     )
     x = torch.randn(n_rows, n_features, generator=generator(1))
     prediction = model(x)
-    assert prediction.shape == (n_rows,)
+    assert prediction.shape == (n_rows, 1)
     assert prediction.isfinite().all()
     prediction.sum().backward()
     for name, parameter in model.named_parameters():
@@ -140,7 +140,7 @@ def test_parts_divide_the_token(options: dict[str, int], n_pools: int) -> None:
     assert config.resolved_pools(12) == n_pools
     with pytest.raises(InvalidOptionError, match="must be 0 or a power of two, got 6"):
         ArchitectureConfig(n_token_pools=6)
-    assert TabNSM(12, **options)(torch.zeros(2, 12)).shape == (2,)
+    assert TabNSM(12, **options)(torch.zeros(2, 12)).shape == (2, 1)
 
 
 def test_forward_is_the_papers_pipeline() -> None:
@@ -300,7 +300,7 @@ def test_input_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
 
 def test_sizes_may_be_an_array() -> None:
     model = TabNSM(3, d_token=8, category_sizes=np.array([0, 3, 0]))
-    assert model(torch.ones(2, 3)).shape == (2,)
+    assert model(torch.ones(2, 3)).shape == (2, 1)
 
 
 @pytest.mark.parametrize("options", [{}, {"d_token": 8, "head_width": 7}, {"attention": "mamba"}])
@@ -311,9 +311,22 @@ def test_a_row_is_the_same_wherever_it_stands(options: dict[str, Any]) -> None:
         rows = torch.randn(1, n_features, generator=generator).expand(16, -1).contiguous()
         with torch.inference_mode():
             predictions = model(rows)
-        assert torch.equal(predictions, predictions[:1].expand(16)), n_features
+        assert torch.equal(predictions, predictions[:1].expand(16, 1)), n_features
 
 
 def test_config_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ArchitectureConfig().d_token = 8  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_every_target_has_a_prediction_of_its_own(n_targets: int) -> None:
+    model = TabNSM(7, d_token=8, n_targets=n_targets, generator=generator())
+    x = torch.randn(5, 7, generator=generator(1))
+    prediction = model(x)
+    assert prediction.shape == (5, n_targets)
+    with torch.no_grad():
+        torch.testing.assert_close(model.eval()(x), prediction)
+    assert torch.linalg.matrix_rank(prediction.double()) == n_targets
+    with pytest.raises(InvalidOptionError, match="n_targets must be an integer >= 1, got 0"):
+        TabNSM(7, n_targets=0)

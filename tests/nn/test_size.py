@@ -46,3 +46,10 @@ def test_no_random_number_is_drawn():
     before = torch.get_rng_state()
     count_weights(ArchitectureConfig(), 5)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_several_targets() -> None:
+    config = ArchitectureConfig(d_token=8, head_width=16)
+    model = TabNSM(5, n_targets=3, d_token=8, head_width=16)
+    expected = sum(weight.numel() for weight in model.parameters())
+    assert count_weights(config, 5, n_targets=3) == expected

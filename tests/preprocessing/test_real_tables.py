@@ -8,8 +8,8 @@ import pyarrow.parquet
 import pytest
 import torch
 
+from tabnsm.options import resolve_options
 from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
-from tabnsm.presets import resolve_options
 from tests.fakes import FakeTextEncoder
 
 

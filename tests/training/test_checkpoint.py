@@ -19,6 +19,7 @@ import torch
 from tabnsm import InvalidOptionError, ModelFileError, TabNSMRegressor, TabNSMWarning
 from tabnsm.training.checkpoint import FILE_NAME, locked_folder
 from tabnsm.training.loop import Trainer, TrainingState
+from tabnsm.training.prepare import FitRows
 
 pytestmark = pytest.mark.usefixtures("one_network")
 
@@ -338,7 +339,7 @@ def test_a_folder_is_for_one_fit_at_a_time(
                 assert process.poll() is None
                 time.sleep(0.01)
             with monkeypatch.context() as patch:
-                patch.setattr("tabnsm.estimator.usable_rows", lambda *args: pytest.fail("worked"))
+                patch.setattr(FitRows, "collect", lambda *args: pytest.fail("worked"))
                 with pytest.raises(InvalidOptionError, match="a folder that no other fit uses"):
                     model(folder).fit(*table)
             names = {path.name for path in folder.iterdir() if not path.name.endswith(".tmp")}

@@ -7,27 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from tabnsm.errors import InvalidOptionError
 from tabnsm.nn import TabNSM
 from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.target import TargetConfig, TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
+from tabnsm.training.history import ValidationScores
 from tabnsm.training.loop import (
     Trainer,
-    TrainingData,
     TrainingDivergedError,
     TrainingState,
     make_optimizer,
-    predict_rows,
-    tile_rows,
 )
 from tabnsm.training.objective import Objective, ObjectiveConfig
 from tabnsm.training.rise import RiseConfig, RiseSampler
-from tabnsm.training.scores import ValidationScores
+from tabnsm.training.rows import TrainingData
 
 CPU = torch.device("cpu")
 
@@ -42,7 +39,7 @@ def make(
     train, validation = encoded(150, 0), encoded(40, 1)
 
     def target(table: EncodedTable) -> np.ndarray:
-        return (3 + 10 * table.dense[:, 0] * table.dense[:, 1]).double().numpy()
+        return (3 + 10 * table.dense[:, :1] * table.dense[:, 1:2]).double().numpy()
 
     data = TrainingData(train, target(train), None, validation, target(validation), None)
     generator = torch.Generator().manual_seed(0)
@@ -56,8 +53,9 @@ def make(
         generator,
         {},
     )
-    scaler = TargetScaler.fit(data.train_target)
-    return Trainer(config, Objective(ObjectiveConfig()), scaler, data, CPU, report), state
+    model_of_target = TargetModel.fit(data.train_target, None, TargetConfig())
+    objective = Objective(ObjectiveConfig())
+    return Trainer(config, objective, model_of_target, data, CPU, report), state
 
 
 def test_the_best_epoch_is_restored() -> None:
@@ -212,7 +210,7 @@ def test_huge_weights_are_weights() -> None:
         weighted = TrainingData(
             data.train, data.train_target, weight, data.validation, data.validation_target, None
         )
-        again = Trainer(trainer.config, trainer.objective, trainer.scaler, weighted, CPU)
+        again = Trainer(trainer.config, trainer.objective, trainer.target, weighted, CPU)
         assert again.weight is not None
         weights.append(again.weight)
     assert torch.equal(weights[0], weights[1])
@@ -245,20 +243,6 @@ def test_report_is_called_every_epoch() -> None:
     assert seen == [1, 2, 3]
 
 
-@pytest.mark.parametrize("n_rows", [1, 255, 256, 257, 600])
-def test_tiles_always_have_the_same_shape(n_rows: int) -> None:
-    shapes: set[tuple[int, ...]] = set()
-
-    class Sum(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            shapes.add(tuple(x.shape))
-            return x.sum(-1)
-
-    table = encoded(n_rows, 3)
-    np.testing.assert_allclose(predict_rows(Sum(), table, CPU), table.dense.sum(-1), rtol=1e-5)
-    assert shapes == {(tile_rows(5), 5)} == {(256, 5)}
-
-
 def test_weights_are_normalised_over_all_rows() -> None:
     trainer, state = make(TrainingConfig())
     weight = np.linspace(1, 9, 150)
@@ -266,7 +250,7 @@ def test_weights_are_normalised_over_all_rows() -> None:
     weighted = TrainingData(
         data.train, data.train_target, weight, data.validation, data.validation_target, None
     )
-    trainer = Trainer(trainer.config, trainer.objective, trainer.scaler, weighted, CPU)
+    trainer = Trainer(trainer.config, trainer.objective, trainer.target, weighted, CPU)
     assert trainer.weight is not None
     assert float(trainer.weight.mean()) == pytest.approx(1.0)
     assert np.isfinite(trainer.train_step(state, torch.arange(16)))

@@ -29,9 +29,9 @@ def huber(prediction: list[float], target: list[float], delta: float) -> list[fl
 
 def batch(n_rows: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     prediction, target = torch.randn(
-        2, n_rows, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        2, n_rows, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
-    return prediction, target
+    return prediction, target  # (n_rows, 1)
 
 
 @given(
@@ -52,7 +52,7 @@ def test_the_blend_equals_its_parts(
         normalize_grid=normalize_grid,
     )
     prediction, target = batch(9, seed)
-    y_hat, y = prediction.tolist(), target.tolist()
+    y_hat, y = prediction[:, 0].tolist(), target[:, 0].tolist()
     weight = np.random.default_rng(seed).uniform(0.1, 3, 9) if weighted else np.ones(9)
 
     def blend(bounds: tuple[float, float] | None) -> np.ndarray:
@@ -67,7 +67,7 @@ def test_the_blend_equals_its_parts(
         prediction, target, torch.from_numpy(weight) if weighted else None
     ).item()
     assert loss == pytest.approx((weight * blend(None)).mean(), rel=1e-9)
-    rows = objective.row_losses(prediction, target, bounds=(-1.0, 1.5))
+    rows = objective.row_losses(prediction, target, bounds=[(-1.0, 1.5)])
     np.testing.assert_allclose(rows, blend((-1.0, 1.5)), rtol=1e-9, atol=1e-12)
 
 
@@ -81,9 +81,9 @@ def test_the_blend_equals_its_parts(
 )
 def test_a_plain_loss_takes_the_place_of_the_blend(loss, of):
     prediction, target = batch(9)
-    expected = [of(a - b) for a, b in zip(prediction.tolist(), target.tolist(), strict=True)]
+    expected = [of(float(a - b)) for a, b in zip(prediction, target, strict=True)]
     objective = Objective(ObjectiveConfig(loss=loss, huber_weight=0.0))
-    rows = objective.row_losses(prediction, target, (0.0, 0.1))
+    rows = objective.row_losses(prediction, target, [(0.0, 0.1)])
     np.testing.assert_allclose(rows, expected, rtol=1e-12)
     weight = torch.linspace(0.1, 1.9, 9, dtype=torch.float64)
     mean = objective.batch_loss(prediction, target, weight).item()
@@ -91,21 +91,23 @@ def test_a_plain_loss_takes_the_place_of_the_blend(loss, of):
 
 
 def test_log_cosh_of_residuals_whose_cosh_overflows():
-    x = torch.tensor([1e4, -1e30, 0.0], requires_grad=True)
-    rows = Objective(ObjectiveConfig(loss="log_cosh")).row_losses(x, torch.zeros(3), (0.0, 1.0))
+    x = torch.tensor([[1e4], [-1e30], [0.0]], requires_grad=True)
+    rows = Objective(ObjectiveConfig(loss="log_cosh")).row_losses(
+        x, torch.zeros(3, 1), [(0.0, 1.0)]
+    )
     rows.sum().backward()
     assert rows[:2].tolist() == pytest.approx([1e4 - math.log(2), 1e30])
     assert rows[2].item() == pytest.approx(0, abs=1e-7)
-    assert x.grad.tolist() == pytest.approx([1.0, -1.0, 0.0])
+    assert x.grad[:, 0].tolist() == pytest.approx([1.0, -1.0, 0.0])
 
 
 @pytest.mark.parametrize("huber_weight", [0.0, 0.5, 1.0])
 def test_a_row_does_not_depend_on_its_batch_under_fixed_bounds(huber_weight):
     objective = Objective(ObjectiveConfig(huber_weight=huber_weight))
     prediction, target = batch(20)
-    whole = objective.row_losses(prediction, target, (-2.0, 2.0))
+    whole = objective.row_losses(prediction, target, [(-2.0, 2.0)])
     alone = [
-        objective.row_losses(prediction[i : i + 1], target[i : i + 1], (-2.0, 2.0))
+        objective.row_losses(prediction[i : i + 1], target[i : i + 1], [(-2.0, 2.0)])
         for i in range(20)
     ]
     assert torch.equal(whole, torch.cat(alone))
@@ -113,11 +115,11 @@ def test_a_row_does_not_depend_on_its_batch_under_fixed_bounds(huber_weight):
 
 def test_a_part_of_weight_zero_is_not_computed():
     # An infinite prediction puts NaN into the batch's grid, which 0 * NaN would pass on.
-    prediction, target = torch.tensor([math.inf, 0.0]), torch.tensor([0.0, 1.0])
+    prediction, target = torch.tensor([[math.inf], [0.0]]), torch.tensor([[0.0], [1.0]])
     huber_alone = Objective(ObjectiveConfig(huber_weight=1.0)).batch_loss(prediction, target)
     assert huber_alone.item() == math.inf
     grid_alone = Objective(ObjectiveConfig(huber_weight=0.0)).row_losses(
-        prediction, target, (0.0, 1.0)
+        prediction, target, [(0.0, 1.0)]
     )
     assert grid_alone.isfinite().all()
 
@@ -134,7 +136,7 @@ def test_integer_sample_weights_act_like_repeated_rows():
     prediction, target = batch(6)
     times = torch.tensor([1, 2, 3, 1, 2, 1])
     repeated = objective.batch_loss(
-        prediction.repeat_interleave(times), target.repeat_interleave(times)
+        prediction.repeat_interleave(times, dim=0), target.repeat_interleave(times, dim=0)
     )
     weighted = objective.batch_loss(prediction, target, times / times.double().mean())
     assert weighted.item() == pytest.approx(repeated.item(), rel=1e-12)
@@ -180,12 +182,29 @@ def test_options_outside_their_rules(options, message):
 
 def test_shapes_that_would_broadcast():
     objective = Objective(ObjectiveConfig())
-    with pytest.raises(InvalidDataError, match=r"shape \(n_rows,\)"):
+    with pytest.raises(InvalidDataError, match=r"shape \(n_rows, n_targets\)"):
         objective.batch_loss(torch.zeros(4, 1), torch.zeros(4))
-    with pytest.raises(InvalidDataError, match=r"shape \(n_rows,\)"):
-        objective.row_losses(torch.zeros(0), torch.zeros(0), (0.0, 1.0))
-    with pytest.raises(InvalidDataError, match="sample_weight must have the shape of the target"):
-        objective.batch_loss(torch.zeros(4), torch.ones(4), torch.ones(1))
+    with pytest.raises(InvalidDataError, match=r"shape \(n_rows, n_targets\)"):
+        objective.batch_loss(torch.zeros(4), torch.zeros(4))
+    with pytest.raises(InvalidDataError, match=r"shape \(n_rows, n_targets\)"):
+        objective.row_losses(torch.zeros(0, 1), torch.zeros(0, 1), [(0.0, 1.0)])
+    with pytest.raises(InvalidDataError, match="sample_weight must have one weight for each"):
+        objective.batch_loss(torch.zeros(4, 1), torch.ones(4, 1), torch.ones(1))
+
+
+@pytest.mark.parametrize("loss", ["blend", "mse"])
+def test_the_loss_of_a_row_is_the_mean_over_its_targets(loss):
+    objective = Objective(ObjectiveConfig(loss=loss))
+    parts = [batch(9, seed) for seed in range(3)]
+    prediction, target = (torch.cat(side, dim=1) for side in zip(*parts, strict=True))
+    bounds = [(-2.0, 1.0), (-1.0, 2.0), (-3.0, 3.0)]  # a grid of its own for each target
+    alone = [objective.row_losses(*part, [own]) for part, own in zip(parts, bounds, strict=True)]
+    rows = objective.row_losses(prediction, target, bounds)
+    torch.testing.assert_close(rows, torch.stack(alone).mean(dim=0))
+    weight = torch.linspace(0.1, 1.9, 9, dtype=torch.float64)
+    each = [objective.batch_loss(*part, weight) for part in parts]
+    whole = objective.batch_loss(prediction, target, weight)
+    torch.testing.assert_close(whole, torch.stack(each).mean())
 
 
 @pytest.mark.parametrize(
@@ -197,13 +216,19 @@ def test_shapes_that_would_broadcast():
         (5, {"loss": "mae"}, "mae"),
         (5, {"n_grid_cells": 50}, "blend"),
         (5, {"normalize_grid": False, "temperature": 1.0}, "blend"),
-        (5, {"target_transform": "none"}, "mse"),
         (13, {"loss": "mse"}, "mse"),
     ],
 )
 def test_auto_is_squared_error_for_ratings(levels, options, loss):
-    ratings = np.repeat(np.arange(float(levels)), 20)
+    ratings = np.repeat(np.arange(float(levels)), 20)[:, None]
     config = ObjectiveConfig(**options)
     resolved = config.for_target(ratings)
     assert resolved == dataclasses.replace(config, loss=loss)
-    assert resolved.for_target(np.arange(100.0)) == resolved
+    assert resolved.for_target(np.arange(100.0)[:, None]) == resolved
+
+
+def test_auto_is_the_blend_where_one_of_several_targets_is_no_rating():
+    ratings = np.repeat(np.arange(5.0), 20)
+    both = np.stack([ratings, np.arange(100.0)], axis=1)
+    assert ObjectiveConfig().for_target(np.stack([ratings] * 2, axis=1)).loss == "mse"
+    assert ObjectiveConfig().for_target(both).loss == "blend"

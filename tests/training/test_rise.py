@@ -27,11 +27,11 @@ class TestReweightedRisk:
         features = torch.randn(self.n_rows, 3, generator=generator, dtype=torch.float64)
         target = features.sum(1) + torch.randn(self.n_rows, generator=generator).double() ** 3
         theta = torch.randn(3, generator=generator, dtype=torch.float64).requires_grad_()
-        bounds = (target.min(), target.max())
+        bounds = [(target.min(), target.max())]
         objective = Objective(ObjectiveConfig())
 
         def losses() -> torch.Tensor:
-            return objective.row_losses(features @ theta, target, bounds)
+            return objective.row_losses((features @ theta)[:, None], target[:, None], bounds)
 
         gradients = torch.stack(
             [torch.autograd.grad(losses()[i], theta)[0] for i in range(self.n_rows)]

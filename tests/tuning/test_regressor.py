@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
-from tabnsm.preprocessing import LinearFit
+from tabnsm.target import LinearFit
 from tabnsm.training.loop import Trainer
 from tabnsm.tuning import Choice, Integer, Real, tune
 from tests.fakes import FakeTextEncoder
@@ -75,7 +75,7 @@ def test_what_only_the_blend_has_is_not_searched_for_ratings(
     assert model.history_.best.validation_rmse == result.best_score
 
 
-def test_a_straight_target_is_tuned_on_what_a_straight_fit_leaves(
+def test_a_linear_target_is_tuned_on_what_a_straight_fit_leaves(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, _ = data
@@ -92,7 +92,7 @@ def test_a_straight_target_is_tuned_on_what_a_straight_fit_leaves(
     result = tune(X, y, **rows, options=SMALL, space=SPACE, n_trials=2, random_state=5)
     assert len(fits) == 1  # not once per trial
     model = TabNSMRegressor(**result.best_options, max_epochs=2, random_state=5).fit(X, y, **rows)
-    assert model.linear_fit_ is not None
+    assert model.target_.has_linear_fit
     assert model.history_.best.validation_rmse == result.best_score < 0.01
 
 

@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 from tabnsm import InvalidOptionError, TabNSMRegressor
-from tabnsm.presets import PRESETS, resolve_options
+from tabnsm.options import PRESETS, resolve_options
 from tabnsm.tuning import Choice, Integer, Real, search_space
 from tabnsm.tuning.regressor import estimator_options
 from tabnsm.tuning.space import check_space, contains, draw

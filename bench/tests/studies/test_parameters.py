@@ -10,7 +10,7 @@ import pytest
 
 from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidOptionError
-from tabnsm.presets import resolve_options
+from tabnsm.options import resolve_options
 from tabnsm_bench.studies import Scope, find_study
 from tabnsm_bench.studies.parameters import N_FEATURES, NoiseTextEncoder, count_parameters, growth
 

@@ -8,7 +8,7 @@ import pytest
 
 from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidOptionError
-from tabnsm.presets import PRESETS, resolve_options
+from tabnsm.options import PRESETS, resolve_options
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.studies import STUDIES, Scope, find_study
 from tabnsm_bench.studies.departures import departure_variants, departures

@@ -25,8 +25,8 @@ class Explanation:
     predictions : ndarray of float64, shape (n_rows,)
         In the target's units.
     contributions : ndarray of float32, shape (n_rows, n_columns)
-        Signed attribution of each column, in standard deviations of the training target (with
-        bent tails, if it has heavy ones and no linear part); the sum over its features.
+        Signed attribution of each column, in standard deviations of the training target
+        (transformed, if it is heavy-tailed and has no linear fit); the sum over its features.
     feature_contributions : ndarray of float32, shape (n_rows, n_features)
         The same for each encoded feature.
     columns : tuple of str

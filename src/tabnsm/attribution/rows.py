@@ -11,13 +11,14 @@ from torch import Tensor
 
 from tabnsm.attribution.explanation import Explanation, sum_by_column
 from tabnsm.functional.blocks import n_blocks
-from tabnsm.nn.config import require
 from tabnsm.nn.ensemble import Ensemble, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.training.loop import tile_rows
+from tabnsm.prediction import tile_rows
+from tabnsm.rules import require
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable, LinearFit, TableEncoder, TargetScaler
+    from tabnsm.preprocessing import EncodedTable, TableEncoder
+    from tabnsm.target import TargetModel
 
 Baseline = Literal["zero", "average"]
 BASELINES = ("zero", "average")
@@ -26,10 +27,9 @@ BASELINES = ("zero", "average")
 def explain_rows(
     model: TabNSM | Ensemble,
     encoder: TableEncoder,
-    scaler: TargetScaler,
+    target: TargetModel,
     table: EncodedTable,
     baseline: Baseline = "zero",
-    linear: LinearFit | None = None,
 ) -> Explanation:
     """Attribute the prediction of every row to features and columns, tile by tile.
 
@@ -43,13 +43,12 @@ def explain_rows(
         Put into eval mode while this runs.
     encoder : TableEncoder
         That made `table`.
-    scaler : TargetScaler
+    target : TargetModel
+        Of one target. What a feature adds to its linear fit, if it has one, is added to the
+        attribution of the feature.
     table : EncodedTable
     baseline : {"zero", "average"}
         What a token is compared with; see `token_attributions`.
-    linear : LinearFit or None
-        The straight fit whose rest the networks predict; what a feature adds to it is added to
-        its attribution.
 
     Returns
     -------
@@ -61,17 +60,13 @@ def explain_rows(
     is_sparse = config.attention == "sparse"
     n_rows, n_features = table.n_rows, table.n_features
     features = np.empty((n_rows, n_features), dtype=np.float32)
-    standard = np.empty(n_rows, dtype=np.float32)
+    standard = np.empty((n_rows, target.n_targets), dtype=np.float32)
     blocks = None
     if is_sparse:
         width = n_blocks(n_features, config.selection_block_size)
         blocks = np.empty((n_rows, width), dtype=np.float32)
 
-    if linear is not None:
-        whole = linear.scaler
-        share_of_target = (scaler.scale / whole.scale) * (whole.pre_scale / scaler.pre_scale)
-        if scaler.tails is not None:
-            share_of_target *= scaler.tails.unit  # the slope of the bent scale at the median
+    (linear,), (scaler,) = target.linear_fits, target.scalers
     device = next(model.parameters()).device
     size = tile_rows(n_features)
     was_training = model.training
@@ -86,8 +81,8 @@ def explain_rows(
             prediction, attributed = (_mean(parts) for parts in zip(*explained, strict=True))
             standard[start:stop] = prediction[: stop - start].cpu().numpy()
             if linear is not None:
-                # In standard deviations of the target, of which those of the rest are a part.
-                attributed = attributed * share_of_target + linear.contributions(x.cpu()).to(x)
+                added = linear.contributions(x.cpu()).to(x)
+                attributed = attributed * linear.share_of(scaler) + added
             features[start:stop] = attributed[: stop - start].cpu().numpy()
             if blocks is not None:
                 share = _mean([selected_shares(network, x) for network in networks])
@@ -95,12 +90,9 @@ def explain_rows(
     finally:
         model.train(was_training)
 
-    predictions = scaler.inverse(standard)
-    if linear is not None:
-        predictions += linear.predict(table)
     columns, column_of_feature = input_columns(encoder)
     return Explanation(
-        predictions=predictions,
+        predictions=target.predict(standard, table)[:, 0],
         contributions=sum_by_column(features, column_of_feature, len(columns)),
         feature_contributions=features,
         columns=columns,
@@ -114,7 +106,7 @@ def explain_rows(
 def token_attributions(
     model: TabNSM, x: Tensor, baseline: Baseline = "zero"
 ) -> tuple[Tensor, Tensor]:
-    r"""Gradient of the prediction times the token, summed over the token axis.
+    r"""Gradient of the prediction times the token, summed over the token axis and the targets.
 
     .. math:: a_d = \sum_k \frac{\partial \hat y}{\partial X_{dk}} (X_{dk} - X^0_{dk})
 
@@ -131,7 +123,7 @@ def token_attributions(
     Returns
     -------
     prediction : Tensor
-        Standardised, (B,).
+        Standardised, (B, t).
     attribution : Tensor
         Signed, (B, D).
 
@@ -139,17 +131,17 @@ def token_attributions(
     --------
     >>> prediction, attribution = token_attributions(TabNSM(n_features=5), torch.randn(2, 5))
     >>> prediction.shape, attribution.shape
-    (torch.Size([2]), torch.Size([2, 5]))
+    (torch.Size([2, 1]), torch.Size([2, 5]))
     """
     with torch.no_grad():
         tokens = model.tokenizer(x)  # (B, D, d_token)
         moved = tokens if baseline == "zero" else tokens - model.tokenizer(torch.zeros_like(x[:1]))
     with torch.enable_grad():
         tokens.requires_grad_()
-        prediction = model.from_tokens(tokens)  # (B,)
+        prediction = model.from_tokens(tokens)  # (B, t)
         # Rows do not mix, so that the gradient of the sum holds the gradient of each row.
         (gradient,) = torch.autograd.grad(prediction.sum(), tokens)  # (B, D, d_token)
-    return prediction.detach(), (gradient * moved.detach()).sum(dim=-1)  # (B,), (B, D)
+    return prediction.detach(), (gradient * moved.detach()).sum(dim=-1)  # (B, t), (B, D)
 
 
 def selected_shares(model: TabNSM, x: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ def fit(
         raise InvalidOptionError("--verbose and --quiet cannot both be given.")
 
     from tabnsm.estimator import TabNSMRegressor
-    from tabnsm.presets import resolve_options
+    from tabnsm.options import resolve_options
 
     options = {
         "preset": preset,

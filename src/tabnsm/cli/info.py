@@ -52,7 +52,7 @@ def info(
         "format_version": meta["format_version"],
         "n_parameters": sum(tensor.numel() for tensor in weights.values()),
         "options": meta["options"],
-        "has_linear_fit": meta.get("linear_scaler") is not None,
+        "has_linear_fit": any(entry["linear_scaler"] is not None for entry in meta["target"]),
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
         "validation_rmse": (
@@ -86,7 +86,7 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         console.print(f"{part}: {shown}", markup=False)
     if facts["has_linear_fit"]:
-        console.print("linear part: a straight fit, of which networks predict the rest")
+        console.print("linear fit: networks predict its residual")
     for state in (facts["history"], *facts["further_histories"]):
         history = History.from_dict(state)
         metric = f"validation {history.eval_metric.upper()}"

@@ -20,15 +20,16 @@ def staged_prediction(
     features : Tensor, shape (B, D)
         The paper's ``y_feat``.
     mlp1, dec1, mlp2, dec2, mlp3, fusion : callable
-        Maps D -> D, D -> half, D -> half, half -> 1, D -> 1 and half + 2 -> 1, where half is
-        D / 2 rounded up, so that odd D and D = 1 have a middle stage too.
+        Maps D -> D, D -> half, D -> half, half -> t, D -> t and half + 2 t -> t, where half is
+        D / 2 rounded up, so that odd D and D = 1 have a middle stage too, and t is the number
+        of targets, 1 in the paper.
 
     Returns
     -------
-    Tensor, shape (B,)
+    Tensor, shape (B, t)
     """
     y1 = dec1(mlp1(features) + features)  # (B, half)
-    y2 = dec2(mlp2(features) + y1)  # (B, 1)
-    y3 = mlp3(features) + y2  # (B, 1)
-    correction = fusion(torch.cat([y1, y2, y3], dim=-1))  # (B, 1)
-    return (correction + y2 + y3).squeeze(-1)  # (B,)
+    y2 = dec2(mlp2(features) + y1)  # (B, t)
+    y3 = mlp3(features) + y2  # (B, t)
+    correction = fusion(torch.cat([y1, y2, y3], dim=-1))  # (B, t)
+    return correction + y2 + y3  # (B, t)

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Literal
+from typing import Literal, get_args
 
-from tabnsm.errors import InvalidOptionError
 from tabnsm.functional.blocks import MAX_EXACT_FEATURES
+from tabnsm.rules import is_integer, require, require_one_of
 
 MAX_TOKEN_POOLS = 512
 """Parts of tokens of all features together that the head sees beside them."""
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
-
-
-def is_integer(value: object, least: int) -> bool:
-    """Whether `value` is a whole number, of Python's or numpy's kind, of at least `least`."""
-    return type(value) is not bool and isinstance(value, Integral) and int(value) >= least
-
-
-def require(condition: bool, rule: str, value: object) -> None:
-    """Raise InvalidOptionError with the rule and the value unless `condition` holds."""
-    if not condition:
-        raise InvalidOptionError(f"{rule}, got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -118,13 +106,9 @@ class ArchitectureConfig:
             f"({self.compress_block_size})",
             self.compress_stride,
         )
-        for name, allowed in (
-            ("attention", ("sparse", "full", "mamba")),
-            ("gates", ("head", "feature")),
-            ("mixer", (True, False)),
-        ):
-            value = getattr(self, name)
-            require(value in allowed, f"{name} must be one of {allowed}", value)
+        require_one_of("attention", self.attention, get_args(Attention))
+        require_one_of("gates", self.gates, get_args(Gates))
+        require_one_of("mixer", self.mixer, (True, False))
 
     @property
     def d_head(self) -> int:

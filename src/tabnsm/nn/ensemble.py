@@ -21,7 +21,7 @@ class Ensemble(nn.Module):
 
     Shape
     -----
-    (B, D) -> (B,)
+    (B, D) -> (B, t)
 
     Examples
     --------
@@ -47,6 +47,11 @@ class Ensemble(nn.Module):
     def n_features(self) -> int:
         """Number of encoded features."""
         return networks_of(self)[0].n_features
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return networks_of(self)[0].n_targets
 
     @property
     def rows_are_independent(self) -> bool:

@@ -13,7 +13,7 @@ TILE_ROWS = 64
 
 
 class MultiStageHead(nn.Module):
-    """Residually coupled branches of falling width, fused into a scalar.
+    """Residually coupled branches of falling width, fused into one number per target.
 
     Every map has at most `head_width` inner units, so that parameters grow linearly with D.
     Outside training the rows go in tiles that are always full, because matrix products of other
@@ -24,28 +24,33 @@ class MultiStageHead(nn.Module):
     n_features : int
     head_width : int
     generator : torch.Generator or None
+    n_targets : int, default 1
 
     Shape
     -----
-    (B, D) -> (B,)
+    (B, D) -> (B, t)
 
     Examples
     --------
     >>> MultiStageHead(7, head_width=16)(torch.zeros(2, 7)).shape
-    torch.Size([2])
+    torch.Size([2, 1])
     """
 
     def __init__(
-        self, n_features: int, head_width: int = 256, generator: Generator | None = None
+        self,
+        n_features: int,
+        head_width: int = 256,
+        generator: Generator | None = None,
+        n_targets: int = 1,
     ) -> None:
         super().__init__()
         half = (n_features + 1) // 2
         self.mlp1 = shallow_mlp(n_features, head_width, n_features, generator)
         self.dec1 = low_rank_linear(n_features, half, head_width, generator)
         self.mlp2 = shallow_mlp(n_features, head_width, half, generator)
-        self.dec2 = Linear(half, 1, generator)
-        self.mlp3 = shallow_mlp(n_features, head_width, 1, generator)
-        self.fusion = shallow_mlp(half + 2, head_width, 1, generator)
+        self.dec2 = Linear(half, n_targets, generator)
+        self.mlp3 = shallow_mlp(n_features, head_width, n_targets, generator)
+        self.fusion = shallow_mlp(half + 2 * n_targets, head_width, n_targets, generator)
 
     def forward(self, features: Tensor) -> Tensor:
         if self.training or torch.is_grad_enabled():
@@ -57,7 +62,7 @@ class MultiStageHead(nn.Module):
         return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
 
     def predict(self, features: Tensor) -> Tensor:
-        """The stages for all rows at once, (B, D) -> (B,)."""
+        """The stages for all rows at once, (B, D) -> (B, t)."""
         return staged_prediction(
             features, self.mlp1, self.dec1, self.mlp2, self.dec2, self.mlp3, self.fusion
         )

@@ -11,15 +11,16 @@ from torch import Generator, Tensor, nn
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.functional.blending import pool_means
 from tabnsm.nn.attention import OPERATORS
-from tabnsm.nn.config import ArchitectureConfig, is_integer, require
+from tabnsm.nn.config import ArchitectureConfig
 from tabnsm.nn.head import MultiStageHead
 from tabnsm.nn.interaction import AdaptiveSparseInteraction
 from tabnsm.nn.mixer import FeatureTokenMixer
 from tabnsm.nn.tokenizer import FeatureTokenizer
+from tabnsm.rules import is_integer, require
 
 
 class TabNSM(nn.Module):
-    """The paper's network: (B, D) encoded features to (B,) predictions.
+    """The paper's network: (B, D) encoded features to (B, t) predictions.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ class TabNSM(nn.Module):
     bins : Tensor or None
         Left ends and widths of the bins of each number's token, (D, 2, n_bins); see
         `FeatureTokenizer`. None means straight lines.
+    n_targets : int, default 1
+        t, the number of targets.
     generator : torch.Generator or None
         Source of the starting weights; None is torch's own.
     **architecture
@@ -38,13 +41,13 @@ class TabNSM(nn.Module):
 
     Shape
     -----
-    (B, D) -> (B,)
+    (B, D) -> (B, t)
 
     Examples
     --------
     >>> model = TabNSM(n_features=30, d_token=16)
     >>> model(torch.randn(4, 30)).shape
-    torch.Size([4])
+    torch.Size([4, 1])
     """
 
     def __init__(
@@ -53,11 +56,13 @@ class TabNSM(nn.Module):
         *,
         category_sizes: Sequence[int] | None = None,
         bins: Tensor | None = None,
+        n_targets: int = 1,
         generator: Generator | None = None,
         **architecture: Any,
     ) -> None:
         super().__init__()
         require(is_integer(n_features, 1), "n_features must be an integer >= 1", n_features)
+        require(is_integer(n_targets, 1), "n_targets must be an integer >= 1", n_targets)
         if category_sizes is not None and len(category_sizes) != n_features:
             raise InvalidOptionError(
                 f"category_sizes must have one entry per feature ({n_features}), "
@@ -65,6 +70,7 @@ class TabNSM(nn.Module):
             )
         self.config = config = ArchitectureConfig(**architecture)
         self.n_features = n_features
+        self.n_targets = n_targets
         self.tokenizer = FeatureTokenizer(
             n_features, config.d_token, category_sizes, bins, generator
         )
@@ -76,7 +82,8 @@ class TabNSM(nn.Module):
         attention = OPERATORS[config.attention](config, generator)
         self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
         self.n_pools = config.resolved_pools(n_features)
-        self.head = MultiStageHead(n_features * (1 + self.n_pools), config.head_width, generator)
+        n_inputs = n_features * (1 + self.n_pools)
+        self.head = MultiStageHead(n_inputs, config.head_width, generator, n_targets)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.shape[1] != self.n_features:
@@ -84,14 +91,14 @@ class TabNSM(nn.Module):
                 f"x must have the shape (n_rows, {self.n_features}), one column per feature, "
                 f"got {tuple(x.shape)}."
             )
-        return self.from_tokens(self.tokenizer(x))  # (B,)
+        return self.from_tokens(self.tokenizer(x))  # (B, t)
 
     def from_tokens(self, tokens: Tensor) -> Tensor:
-        """What follows the tokenizer, (B, D, d_token) -> (B,)."""
+        """What follows the tokenizer, (B, D, d_token) -> (B, t)."""
         features = self.interaction(tokens)  # (B, D)
         if self.n_pools:
             features = torch.cat([features, pool_means(tokens, self.n_pools)], dim=1)
-        prediction: Tensor = self.head(features)  # (B,)
+        prediction: Tensor = self.head(features)  # (B, t)
         return prediction
 
     @property

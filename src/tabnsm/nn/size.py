@@ -19,6 +19,7 @@ def count_weights(
     n_features: int,
     category_sizes: Sequence[int] | None = None,
     bins: Tensor | None = None,
+    n_targets: int = 1,
 ) -> int:
     """Number of weights of a `TabNSM`, without memory for any of them.
 
@@ -28,6 +29,7 @@ def count_weights(
     n_features : int
     category_sizes : sequence of int or None
     bins : Tensor or None
+    n_targets : int
         As for `TabNSM`.
 
     Returns
@@ -53,7 +55,7 @@ def count_weights(
                 mixer = FeatureTokenMixer(n_features, d_token, config.mixer_chunk_size)
             parts: list[nn.Module] = [
                 AdaptiveSparseInteraction(attention, mixer, d_token),
-                MultiStageHead(width, config.head_width),
+                MultiStageHead(width, config.head_width, n_targets=n_targets),
             ]
     except (RuntimeError, TypeError) as error:  # what torch makes of sizes beyond its integers
         raise OverflowError(str(error)) from error

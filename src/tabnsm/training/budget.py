@@ -27,6 +27,11 @@ class TimeBudget:
     def __init__(self, limit: float | None) -> None:
         self._ends = math.inf if limit is None else time.monotonic() + limit
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return math.isfinite(self._ends)
+
     def seconds_left(self) -> float:
         """Seconds until the limit, at least 0; infinite without a limit."""
         return max(self._ends - time.monotonic(), 0.0)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal, get_args
 
-from tabnsm.nn.config import is_integer, require
+from tabnsm.rules import is_finite, is_integer, require, require_one_of
 from tabnsm.training.history import EvalMetric
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -77,27 +76,23 @@ class TrainingConfig:
             require(value == "auto" or is_integer(value, 1), rule, value)
         # Finite, because a saved model and its options are JSON, which has no infinity.
         rate, decay, clip = self.learning_rate, self.weight_decay, self.gradient_clip
-        require(_is_finite(rate) and rate > 0, "learning_rate must be finite and > 0", rate)
-        require(_is_finite(decay) and decay >= 0, "weight_decay must be finite and >= 0", decay)
+        require(is_finite(rate) and rate > 0, "learning_rate must be finite and > 0", rate)
+        require(is_finite(decay) and decay >= 0, "weight_decay must be finite and >= 0", decay)
         require(
-            _is_finite(clip) and clip > 0,
+            is_finite(clip) and clip > 0,
             "gradient_clip must be finite and > 0 (1e30 never clips)",
             clip,
         )
         keep = self.ema_decay
-        require(_is_finite(keep) and 0 <= keep < 1, "ema_decay must be in [0, 1)", keep)
+        require(is_finite(keep) and 0 <= keep < 1, "ema_decay must be in [0, 1)", keep)
         limit = self.time_limit
         require(
-            limit is None or (_is_finite(limit) and limit > 0),
+            limit is None or (is_finite(limit) and limit > 0),
             "time_limit must be None or > 0 seconds and finite (None is no limit)",
             limit,
         )
-        metrics = get_args(EvalMetric)
-        require(
-            self.eval_metric in metrics, f"eval_metric must be one of {metrics}", self.eval_metric
-        )
-        allowed = ("auto", "float32", "bfloat16")
-        require(self.precision in allowed, f"precision must be one of {allowed}", self.precision)
+        require_one_of("eval_metric", self.eval_metric, get_args(EvalMetric))
+        require_one_of("precision", self.precision, get_args(Precision))
 
     def resolved_ensemble(self, n_rows: int, n_features: int) -> int:
         """Networks to train on `n_rows` encoded as `n_features` numbers each.
@@ -126,7 +121,3 @@ class TrainingConfig:
             return self.batch_size
         per_step = -(-n_rows // AUTO_STEPS_PER_EPOCH)
         return min(max(per_step, MIN_AUTO_BATCH), MAX_AUTO_BATCH)
-
-
-def _is_finite(value: object) -> bool:
-    return type(value) is not bool and isinstance(value, Real) and math.isfinite(value)

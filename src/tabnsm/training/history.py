@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tabnsm.errors import MissingExtraError
 
@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EvalMetric = Literal["rmse", "mae"]
+
+
+class ValidationScores(NamedTuple):
+    """How a model does on the validation rows.
+
+    Parameters
+    ----------
+    rmse, mae : float
+        In units of the target; the mean over targets.
+    score : float
+        What the best epoch is chosen by: the `eval_metric`, on the transformed scale where
+        the target is transformed.
+    """
+
+    rmse: float
+    mae: float
+    score: float
 
 
 @dataclass(frozen=True)
@@ -34,8 +51,8 @@ class EpochRecord:
     validation_mae : float or None
         In units of the target; None in histories of earlier versions.
     score : float or None
-        What the best epoch is chosen by: the `eval_metric`, on the transformed scale where the
-        tails of the target are transformed; None in histories of earlier versions.
+        What the best epoch is chosen by: the `eval_metric`, on the transformed scale where
+        the target is transformed; None in histories of earlier versions.
     """
 
     epoch: int

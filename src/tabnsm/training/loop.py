@@ -12,21 +12,18 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tabnsm.errors import TabNSMError
-from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.target import TargetScaler
-from tabnsm.threads import map_in_threads
+from tabnsm.metrics import near_one, weighted_mae, weighted_rmse
+from tabnsm.prediction import predict_rows
+from tabnsm.target import TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
-from tabnsm.training.history import EpochRecord, History
+from tabnsm.training.history import EpochRecord, History, ValidationScores
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
-from tabnsm.training.scores import ValidationScores, near_one, weighted_mae, weighted_rmse
-
-TILE_TOKENS, MIN_TILE, MAX_TILE = 8192, 16, 256
-COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile
+from tabnsm.training.rows import TrainingData
 
 Report = Callable[[History], None]
 
@@ -39,26 +36,6 @@ class TrainingDivergedError(TabNSMError):
             f"The validation score must be finite, but is not in epoch {epoch}. "
             "Lower learning_rate, or look for extreme values in the target."
         )
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """Encoded rows and targets of both parts of the split.
-
-    Parameters
-    ----------
-    train, validation : EncodedTable
-    train_target, validation_target : ndarray of float64
-        In the target's own units.
-    train_weight, validation_weight : ndarray of float64 or None
-    """
-
-    train: EncodedTable
-    train_target: np.ndarray
-    train_weight: np.ndarray | None
-    validation: EncodedTable
-    validation_target: np.ndarray
-    validation_weight: np.ndarray | None
 
 
 @dataclass
@@ -82,9 +59,10 @@ class Trainer:
     ----------
     config : TrainingConfig
     objective : Objective
-    scaler : TargetScaler
+    target : TargetModel
         Fitted on the training targets.
     data : TrainingData
+        With the residuals of the target's linear fits in place of targets.
     device : torch.device
     report : callable or None
         Called with the history after every epoch.
@@ -96,7 +74,7 @@ class Trainer:
         self,
         config: TrainingConfig,
         objective: Objective,
-        scaler: TargetScaler,
+        target: TargetModel,
         data: TrainingData,
         device: torch.device,
         report: Report | None = None,
@@ -104,13 +82,13 @@ class Trainer:
     ) -> None:
         self.config = config
         self.objective = objective
-        self.scaler = scaler
+        self.target = target
         self.data = data
         self.device = device
         self.report = report
         self.budget = budget
-        self.target = torch.as_tensor(scaler.transform(data.train_target), dtype=torch.float32)
-        self.bounds = (float(self.target.min()), float(self.target.max()))
+        self.standard = torch.from_numpy(target.standardize(data.train_target))  # (n, t)
+        self.bounds = [(float(y.min()), float(y.max())) for y in self.standard.unbind(1)]
         weight = data.train_weight
         self.weight = None
         if weight is not None:
@@ -195,10 +173,10 @@ class Trainer:
     def train_step(self, state: TrainingState, rows: Tensor) -> float:
         """One step of AdamW on the given training rows; the batch's loss."""
         x = self.data.train.gather(rows).to(self.device)  # (B, D)
-        target = self.target[rows].to(self.device)  # (B,)
+        target = self.standard[rows].to(self.device)  # (B, t)
         weight = None if self.weight is None else self.weight[rows].to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            prediction = state.model(x)  # (B,)
+            prediction = state.model(x)  # (B, t)
         loss = self.objective.batch_loss(prediction.float(), target, weight)
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -212,22 +190,23 @@ class Trainer:
         """Scores on the validation rows, the one that the best epoch is chosen by among them.
 
         That one is the `eval_metric` in the target's units, or on the transformed scale where
-        tails are transformed, because there the other depends on a few rows alone.
+        the target is transformed, because there the other depends on a few rows alone.
         """
         target, weight = self.data.validation_target, self.data.validation_weight
-        standard = predict_rows(model, self.data.validation, self.device)
+        standard = predict_rows(model, self.data.validation, self.device)  # (n, t)
         if not np.isfinite(standard).all():
             # The scaler would turn it into the largest number there is.
             return ValidationScores(math.inf, math.inf, math.inf)
-        prediction = self.scaler.inverse(standard)
-        rmse = weighted_rmse(target, prediction, weight)
-        mae = weighted_mae(target, prediction, weight)
+        prediction = self.target.unstandardize(standard)
+        rmse = _mean_score(weighted_rmse, target, prediction, weight)
+        mae = _mean_score(weighted_mae, target, prediction, weight)
         uses_rmse = self.config.eval_metric == "rmse"
-        if self.scaler.tails is None:
+        if not self.target.is_transformed:
             return ValidationScores(rmse, mae, rmse if uses_rmse else mae)
         metric = weighted_rmse if uses_rmse else weighted_mae
-        bent = self.scaler.transform(target).astype(np.float64)
-        return ValidationScores(rmse, mae, metric(bent, standard.astype(np.float64), weight))
+        wanted = self.target.standardize(target).astype(np.float64)
+        score = _mean_score(metric, wanted, standard.astype(np.float64), weight)
+        return ValidationScores(rmse, mae, score)
 
     def _timed_evaluate(self, model: nn.Module) -> ValidationScores:
         """Evaluate, and keep how long it takes: that time is set apart before a limit."""
@@ -239,7 +218,7 @@ class Trainer:
     def row_losses(self, model: nn.Module) -> Tensor:
         """Objective of each training row on the fixed grid of the training targets."""
         prediction = torch.from_numpy(predict_rows(model, self.data.train, self.device))
-        return self.objective.row_losses(prediction, self.target, self.bounds)
+        return self.objective.row_losses(prediction, self.standard, self.bounds)
 
     def _is_over(self, state: TrainingState) -> str:
         """Why to stop, or an empty string."""
@@ -271,51 +250,15 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
     return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
 
 
-def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
-    """Rows per forward pass outside training where the batch may change a row's bits.
-
-    As many as the cache likes, by width alone. Tiles are always filled up, because matrix products
-    of other shapes may round differently: a row's prediction must not depend on its neighbours.
-
-    Examples
-    --------
-    >>> [tile_rows(n) for n in (12, 100, 400, 16384)]
-    [256, 64, 16, 16]
-    """
-    tile = MAX_TILE
-    while tile > MIN_TILE and tile * n_features > most_tokens:
-        tile //= 2
-    return tile
-
-
-def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
-    """Standardised predictions of all rows in float32, in tiles of fixed size.
-
-    Returns
-    -------
-    ndarray of float32, shape (n_rows,)
-    """
-    was_training = model.training
-    model.eval()
-    predictions = np.empty(table.n_rows, dtype=np.float32)
-    alone = getattr(model, "rows_are_independent", False)
-    size = tile_rows(table.n_features, COMPILED_TILE_TOKENS if alone else TILE_TOKENS)
-
-    @torch.inference_mode()  # holds for the thread that enters it
-    def predict_tile(start: int) -> None:
-        stop = min(start + size, table.n_rows)
-        rows = torch.arange(start, stop if alone else start + size).clamp_(max=stop - 1)
-        tile = model(table.gather(rows).to(device)).float().cpu().numpy()  # (size,)
-        predictions[start:stop] = tile[: stop - start]
-
-    starts = range(0, table.n_rows, size)
-    if len(starts) > 1 and device.type == "cpu":
-        map_in_threads(predict_tile, starts)
-    else:
-        for start in starts:
-            predict_tile(start)
-    model.train(was_training)
-    return predictions
+def _mean_score(
+    score: Callable[[np.ndarray, np.ndarray, np.ndarray | None], float],
+    target: np.ndarray,
+    prediction: np.ndarray,
+    weight: np.ndarray | None,
+) -> float:
+    """Mean over the targets of a score, for targets and predictions of shape (n, t)."""
+    pairs = zip(target.T, prediction.T, strict=True)
+    return float(np.mean([score(*pair, weight) for pair in pairs]))
 
 
 def _wants_bfloat16(precision: str, device: torch.device) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,10 +14,9 @@ from torch.nn.functional import huber_loss, softplus
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.functional.grid_loss import Bounds, check_grid_options, grid_loss
-from tabnsm.nn.config import require
+from tabnsm.rules import require, require_one_of
 
 Loss = Literal["auto", "blend", "mse", "mae", "log_cosh"]
-TargetTransform = Literal["auto", "none"]
 MAX_LEVELS = 12
 """Distinct values up to which a target is taken for a rating or a small count."""
 
@@ -63,11 +62,6 @@ class ObjectiveConfig:
         the standardised target.
     normalize_grid : bool, default True
         Whether GridLoss is in target units; False is the paper's, in index units.
-    target_transform : {"auto", "none"}, default "auto"
-        Whether a target of which one row in a thousand carries over half of the squared
-        deviation is learned, and validated, on a scale that is logarithmic in its tails.
-    linear_residual : bool, default True
-        Whether only the rest is learned of a target that a straight fit all but explains.
 
     Examples
     --------
@@ -89,16 +83,9 @@ class ObjectiveConfig:
     # a softer grid loses its gradient, still 0.39.
     temperature: float = 0.02
     normalize_grid: bool = True
-    # NOTE[DIFF]: the paper standardises; then the loss of all but a few rows of such a target is
-    # next to nothing, and so is what is learned of them.
-    target_transform: TargetTransform = "auto"
-    # NOTE[DIFF]: the paper's network learns the whole target. Where that is a sum of columns, or a
-    # category's value, all but exactly, networks can stay far behind ridge regression.
-    linear_residual: bool = True
 
     def __post_init__(self) -> None:
-        allowed = ("auto", "blend", *PLAIN_LOSSES)
-        require(self.loss in allowed, f"loss must be one of {allowed}", self.loss)
+        require_one_of("loss", self.loss, ("auto", "blend", *PLAIN_LOSSES))
         require(
             isinstance(self.huber_weight, int | float) and 0 <= self.huber_weight <= 1,
             "huber_weight must be between 0 and 1",
@@ -109,23 +96,19 @@ class ObjectiveConfig:
             "huber_delta must be finite and > 0",
             self.huber_delta,
         )
-        transforms = ("auto", "none")
         require(
-            self.target_transform in transforms,
-            f"target_transform must be one of {transforms}",
-            self.target_transform,
+            isinstance(self.normalize_grid, bool),
+            "normalize_grid must be True or False",
+            self.normalize_grid,
         )
-        for name in ("normalize_grid", "linear_residual"):
-            value = getattr(self, name)
-            require(isinstance(value, bool), f"{name} must be True or False", value)
         check_grid_options(self.n_grid_cells, self.temperature, normalize=self.normalize_grid)
 
     def for_target(self, target: np.ndarray) -> ObjectiveConfig:
-        """The same options with "auto" replaced by the loss for these training targets.
+        """The same options with "auto" replaced by the loss for these training targets, (n, t).
 
         Examples
         --------
-        >>> stars, prices = np.array([5.0, 4.0, 5.0, 1.0]), np.arange(100.0)
+        >>> stars, prices = np.array([[5.0], [4.0], [5.0], [1.0]]), np.arange(100.0)[:, None]
         >>> [ObjectiveConfig().for_target(y).loss for y in (stars, prices)]
         ['mse', 'blend']
         >>> ObjectiveConfig(huber_weight=0.8).for_target(stars).loss
@@ -135,7 +118,7 @@ class ObjectiveConfig:
             return self
         usual = ObjectiveConfig()
         is_usual = all(getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS)
-        is_rating = len(np.unique(target)) <= MAX_LEVELS
+        is_rating = all(len(np.unique(column)) <= MAX_LEVELS for column in target.T)
         return replace(self, loss="mse" if is_rating and is_usual else "blend")
 
 
@@ -149,18 +132,19 @@ class Objective:
 
     Notes
     -----
-    Shape: prediction, target and sample_weight (N,); batch loss (), row losses (N,). Losses are
-    at least float32 whatever the precision of the predictions.
+    Shape: prediction and target (N, t); sample_weight (N,); batch loss (), row losses (N,). The
+    loss of a row is the mean of those of its targets, each of which has a grid of its own. Losses
+    are at least float32 whatever the precision of the predictions.
 
     Examples
     --------
     >>> objective = Objective(ObjectiveConfig(huber_weight=1.0))
-    >>> prediction, target = torch.tensor([0.0, 3.0]), torch.tensor([1.0, 3.0])
+    >>> prediction, target = torch.tensor([[0.0], [3.0]]), torch.tensor([[1.0], [3.0]])
     >>> objective.batch_loss(prediction, target)
     tensor(0.2500)
     >>> objective.batch_loss(prediction, target, sample_weight=torch.tensor([1.5, 0.5]))
     tensor(0.3750)
-    >>> objective.row_losses(prediction, target, bounds=(0.0, 3.0))
+    >>> objective.row_losses(prediction, target, bounds=[(0.0, 3.0)])
     tensor([0.5000, 0.0000])
     """
 
@@ -183,32 +167,42 @@ class Objective:
             return losses.mean()
         if sample_weight.shape != losses.shape:
             raise InvalidDataError(
-                f"sample_weight must have the shape of the target {tuple(losses.shape)}, "
+                f"sample_weight must have one weight for each of the rows {tuple(losses.shape)}, "
                 f"got {tuple(sample_weight.shape)}."
             )
         return (sample_weight.to(losses.dtype) * losses).mean()
 
-    def row_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds) -> Tensor:
+    def row_losses(self, prediction: Tensor, target: Tensor, bounds: Sequence[Bounds]) -> Tensor:
         """Unweighted loss of each row, with the grid on a fixed range.
 
         Parameters
         ----------
         prediction, target : Tensor
-        bounds : (lower, upper)
-            The range of the training targets, so that a row's loss does not depend on its batch.
-            GridLoss is constant outside of it; the Huber loss keeps growing.
+        bounds : sequence of (lower, upper)
+            The range of each of the training targets, so that a row's loss does not depend on its
+            batch. GridLoss is constant outside of it; the Huber loss keeps growing.
         """
         return self._row_losses(prediction, target, bounds)
 
-    def _row_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds | None) -> Tensor:
-        if prediction.shape != target.shape or prediction.ndim != 1 or prediction.numel() == 0:
+    def _row_losses(
+        self, prediction: Tensor, target: Tensor, bounds: Sequence[Bounds] | None
+    ) -> Tensor:
+        """Mean over the targets of each row's losses, (N, t) -> (N,)."""
+        if prediction.shape != target.shape or prediction.ndim != 2 or prediction.numel() == 0:
             raise InvalidDataError(
-                "prediction and target must both have shape (n_rows,) with n_rows >= 1, got "
+                "prediction and target must both have shape (n_rows, n_targets), both >= 1, got "
                 f"{tuple(prediction.shape)} and {tuple(target.shape)}."
             )
-        config = self.config
         prediction = prediction.to(torch.promote_types(prediction.dtype, torch.float32))
         target = target.to(prediction.dtype)
+        ranges = [None] * target.shape[1] if bounds is None else bounds
+        columns = zip(prediction.unbind(1), target.unbind(1), ranges, strict=True)
+        losses = [self._target_losses(*column) for column in columns]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).mean(dim=0)
+
+    def _target_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds | None) -> Tensor:
+        """Losses of one target, (N,)."""
+        config = self.config
         if config.loss in PLAIN_LOSSES:
             return PLAIN_LOSSES[config.loss](prediction - target)
         if config.huber_weight == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from tabnsm.functional.difficulty import (
     draw_multinomial,
     draw_systematic,
 )
-from tabnsm.nn.config import require
+from tabnsm.rules import is_integer, require, require_one_of
 
 RiseSampling = Literal["systematic", "multinomial"]
 
@@ -54,17 +54,9 @@ class RiseConfig:
 
     def __post_init__(self) -> None:
         check_difficulty_options(self.n_difficulty_bins, self.max_boost)
-        require(
-            isinstance(self.refresh_every, int) and self.refresh_every >= 1,
-            "refresh_every must be an integer >= 1",
-            self.refresh_every,
-        )
-        allowed = ("systematic", "multinomial")
-        require(
-            self.rise_sampling in allowed,
-            f"rise_sampling must be one of {allowed}",
-            self.rise_sampling,
-        )
+        every = self.refresh_every
+        require(is_integer(every, 1), "refresh_every must be an integer >= 1", every)
+        require_one_of("rise_sampling", self.rise_sampling, get_args(RiseSampling))
 
 
 class RiseSampler:

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from tabnsm.errors import InvalidDataError, warn
-from tabnsm.preprocessing import LinearFit, Table, TargetScaler, check_target
-from tabnsm.training.loop import TrainingData
-from tabnsm.training.scores import weighted_rmse
+from tabnsm.preprocessing import EncodedTable, Table
+from tabnsm.target import check_target
 
-if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable
 
-MAX_RESIDUAL = 0.1
-"""RMSE of a straight fit on validation rows, over that of their mean, which makes it worth taking
-off; 0.1 is an R2 of 0.99."""
-MAX_GAP = 1.5
-"""That RMSE over the one on training rows; beyond, training rows were learned by heart, as those of
-a category with few rows each are, and what is left of them says nothing."""
-MIN_ROWS = 20
-"""Validation rows below which a small rest may be luck."""
+@dataclass(frozen=True)
+class TrainingData:
+    """Encoded rows and targets of both parts of the split.
+
+    Parameters
+    ----------
+    train, validation : EncodedTable
+    train_target, validation_target : ndarray of float64, shape (n, t)
+        In the targets' own units.
+    train_weight, validation_weight : ndarray of float64, shape (n,), or None
+    """
+
+    train: EncodedTable
+    train_target: np.ndarray
+    train_weight: np.ndarray | None
+    validation: EncodedTable
+    validation_target: np.ndarray
+    validation_weight: np.ndarray | None
 
 
 def usable_rows(
     X: Any, y: Any, sample_weight: Any, name: str = "X", must_vary: bool = True
 ) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Table, target and weights without the rows that cannot teach anything."""
+    """Table, target (n, t), weights and mask without the rows that cannot teach anything."""
     table = Table.from_native(X)
-    target, missing = check_target(y, table.n_rows, must_vary=must_vary)
+    values, missing = check_target(y, table.n_rows, must_vary=must_vary)
+    target = values[:, None]  # (n, t)
     weight = check_weight(sample_weight, table.n_rows)
     kept = ~missing if weight is None else ~missing & (weight > 0)
     if missing.any():
@@ -98,31 +105,3 @@ def split_rows(
         target[validation],
         None if weight is None else weight[validation],
     )
-
-
-def subtract_linear_fit(
-    data: TrainingData, category_sizes: Sequence[int]
-) -> tuple[TrainingData, LinearFit | None]:
-    """What a straight fit leaves of the targets, and that fit; or the rows as they are.
-
-    It is taken off where it all but explains the validation rows, and the training rows not much
-    better, and where there are enough rows to tell.
-    """
-    target, weight = data.validation_target, data.validation_weight
-    if len(target) < MIN_ROWS:
-        return data, None
-    linear = LinearFit.fit(data.train, data.train_target, data.train_weight, category_sizes)
-    if linear is None:
-        return data, None
-    straight, known = linear.predict(data.validation), linear.predict(data.train)
-    mean = TargetScaler.fit(target, weight).inverse(np.zeros(len(target)))
-    largest = min(
-        MAX_RESIDUAL * weighted_rmse(target, mean, weight),
-        MAX_GAP * weighted_rmse(data.train_target, known, data.train_weight),
-    )
-    if not weighted_rmse(target, straight, weight) <= largest:
-        return data, None
-    rest = replace(
-        data, train_target=data.train_target - known, validation_target=target - straight
-    )
-    return rest, linear

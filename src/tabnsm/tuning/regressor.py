@@ -11,9 +11,11 @@ from typing import Any
 
 from tabnsm.errors import InvalidOptionError
 from tabnsm.estimator import TabNSMRegressor
-from tabnsm.presets import Options, resolve_options
+from tabnsm.options import Options, resolve_options
+from tabnsm.prediction import resolve_device
 from tabnsm.torch_state import usual_torch
 from tabnsm.training.objective import BLEND_OPTIONS, PLAIN_LOSSES
+from tabnsm.training.prepare import FitRows, Validation
 from tabnsm.tuning.config_file import check_names, option_names
 from tabnsm.tuning.report import Report
 from tabnsm.tuning.result import TuningResult
@@ -111,11 +113,13 @@ def tune(
     check_search(searched, n_trials, time_limit, storage, random_state)
     base = TabNSMRegressor(preset=preset, random_state=random_state, **fixed)  # type: ignore[arg-type]
     resolved = resolve_options(base.get_params(deep=False))
-    base._check_fit_options(X_val, y_val, validation_groups, validation_time, False)
-    rows = TuningRows(
-        base, X, y, sample_weight, X_val, y_val, validation_groups, validation_time, verbose
+    validation = Validation(
+        X_val, y_val, validation_groups, validation_time, base.validation_fraction
     )
-    if space is None and resolved.objective.for_target(rows.target).loss in PLAIN_LOSSES:
+    device = resolve_device(base.device)
+    fit_rows = FitRows.collect(X, y, sample_weight, validation, random_state)
+    rows = TuningRows(fit_rows, device, verbose)
+    if space is None and resolved.objective.for_target(fit_rows.target).loss in PLAIN_LOSSES:
         searched = {k: v for k, v in searched.items() if k not in BLEND_OPTIONS}
 
     def objective(drawn: dict[str, Any], report: Report) -> float:

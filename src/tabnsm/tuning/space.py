@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tabnsm.errors import InvalidOptionError
-from tabnsm.nn.config import require
+from tabnsm.rules import require
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tabnsm.errors import InvalidOptionError, TabNSMError
-from tabnsm.nn.config import is_integer, require
+from tabnsm.rules import is_integer, require
 from tabnsm.tuning.journal import StudyFile, check_journal
 from tabnsm.tuning.progress import SearchProgress
 from tabnsm.tuning.queue import TrialQueue, quiet_optuna, tidy

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabnsm.errors import TabNSMWarning
 from tabnsm.estimator import TabNSMRegressor
-from tabnsm.presets import resolve_options
+from tabnsm.options import resolve_options
 from tabnsm_bench.baselines.common import Curve, describe, take_options, torch_threads
 from tabnsm_bench.protocol import Prepared
 
@@ -76,7 +76,7 @@ class TabNSMMethod:
             n_features=self.model.encoder_.n_features,
             n_parameters=sum(p.numel() for p in self.model.model_.parameters()),
             n_networks=len(self.model.histories_),
-            has_linear_fit=self.model.linear_fit_ is not None,
+            has_linear_fit=self.model.target_.has_linear_fit,
             epochs=len(history),
             best_epoch=history.best_epoch,
             stop_reason=history.stop_reason,

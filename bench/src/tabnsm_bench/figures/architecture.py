@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tabnsm.nn.model import TabNSM
-from tabnsm.presets import resolve_options
+from tabnsm.options import resolve_options
 from tabnsm_bench.figures.style import (
     BLACK,
     BLUE,

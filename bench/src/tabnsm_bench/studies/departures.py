@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tabnsm.errors import InvalidOptionError
-from tabnsm.presets import PRESETS
+from tabnsm.options import PRESETS
 from tabnsm_bench.studies.study import Study
 from tabnsm_bench.studies.variant import Variant, preset_options, spelled, tabnsm_method
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidOptionError
-from tabnsm.presets import Options, resolve_options
+from tabnsm.options import Options, resolve_options
 from tabnsm_bench.studies.study import Scope, Study
 from tabnsm_bench.studies.table import Column, StudyTable
 from tabnsm_bench.studies.variant import Variant

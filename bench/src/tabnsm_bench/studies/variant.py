@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabnsm.errors import InvalidOptionError
-from tabnsm.presets import resolve_options
+from tabnsm.options import resolve_options
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a straight fit explains of a target, taken off before a network learns the rest."""
+"""LinearFit: what a linear fit explains of a target; networks learn its residual."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.preprocessing.encoded import EncodedTable
-from tabnsm.preprocessing.target import TargetScaler
+from tabnsm.target.scaler import TargetScaler
 
 # LSQR on columns of about equal size; damping holds back what columns that say the same share.
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 _DAMPING = 1e-3
 _TOLERANCE = 1e-6  # of float32 products
-# Most targets are far from straight, and that shows soon.
+# Most targets are far from linear, and that shows soon.
 _FIRST_STEPS = 30
-_LARGEST_FIRST_REST = 0.5
+_MAX_FIRST_RESIDUAL = 0.5
 _TILE_ROWS = 1024
 
 
@@ -79,7 +79,7 @@ class LinearFit:
         Returns
         -------
         LinearFit or None
-            The straight fit; None where the first steps show that it leaves most of the target.
+            None where the first steps show that it leaves most of the target.
         """
         from scipy.sparse.linalg import LinearOperator, lsqr
 
@@ -94,17 +94,17 @@ class LinearFit:
         )
         standard = root * scaler.transform(target)
         limits = {"damp": _DAMPING, "atol": _TOLERANCE, "btol": _TOLERANCE}
-        _, _, _, rest, *_ = lsqr(operator, standard, iter_lim=_FIRST_STEPS, **limits)
-        if rest > _LARGEST_FIRST_REST * np.linalg.norm(standard):
+        _, _, _, residual, *_ = lsqr(operator, standard, iter_lim=_FIRST_STEPS, **limits)
+        if residual > _MAX_FIRST_RESIDUAL * np.linalg.norm(standard):
             return None
-        solution = lsqr(operator, standard, iter_lim=_MOST_STEPS, **limits)[0]
+        solution = lsqr(operator, standard, iter_lim=_MAX_STEPS, **limits)[0]
         values = torch.from_numpy(solution / matrix.size)
         slope, code_value, intercept = torch.split(values, matrix.widths)
         mean = scaler.mean + scaler.scale * float(intercept)
         return cls(slope, code_value, tuple(category_sizes), replace(scaler, mean=mean))
 
     def predict(self, table: EncodedTable) -> NDArray[np.float64]:
-        """The straight fit of every row; it does not depend on the other rows.
+        """The linear fit of every row; it does not depend on the other rows.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class LinearFit:
         return self.scaler.inverse(standard)
 
     def contributions(self, x: Tensor) -> Tensor:
-        """What each feature adds to the straight fit, in standard deviations of the target.
+        """What each feature adds to the linear fit, in standard deviations of the target.
 
         Parameters
         ----------
@@ -140,6 +140,22 @@ class LinearFit:
         for feature, offset, size in _categories(self.category_sizes):
             parts[:, feature] = self.code_value[_codes(x[:, feature], size) + offset]
         return parts
+
+    def share_of(self, residual: TargetScaler) -> float:
+        """Standard deviation of the residual, in standard deviations of the target.
+
+        Parameters
+        ----------
+        residual : TargetScaler
+            Of what this fit leaves; a transformed one counts by its slope at the median.
+
+        Returns
+        -------
+        float
+        """
+        whole = self.scaler
+        share = (residual.scale / whole.scale) * (whole.pre_scale / residual.pre_scale)
+        return share if residual.asinh is None else share * residual.asinh.unit
 
 
 def _categories(category_sizes: Sequence[int]) -> list[tuple[int, int, int]]:

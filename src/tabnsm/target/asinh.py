@@ -1,4 +1,4 @@
-"""Targets of which a few rows carry all of the squared deviation, on a scale that bends."""
+"""AsinhTransform: the scale of targets of which a few rows carry most of the squared deviation."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ HEAVY_SHARE = 0.5
 MIN_ROWS = 100
 """With fewer rows one of them carries most of the deviation by chance."""
 _SAME = 1e-9  # relative distance from the median that is rounding
-_LARGEST = 800.0  # beyond the arsinh of any float
+_MAX_TRANSFORMED = 800.0  # beyond the arsinh of any float
 
 
 @dataclass(frozen=True)
-class Tails:
-    """The inverse hyperbolic sine: straight near the median, logarithmic far from it.
+class AsinhTransform:
+    """The inverse hyperbolic sine: linear near the median, logarithmic far from it.
 
     Parameters
     ----------
     median, unit : float
-        Where the scale is straight, and how far.
+        Where the scale is linear, and how far.
     lowest, highest : float
         Range of the fit rows on this scale. What is brought back stays inside: a small step
         beyond the largest target would otherwise be a huge one.
 
     Examples
     --------
-    >>> tails = Tails.find(np.array([*range(1, 200), 1e6]))
-    >>> tails.bend(np.array([100.5, 150.5, 1e6])).round(2)
+    >>> asinh = AsinhTransform.find(np.array([*range(1, 200), 1e6]))
+    >>> asinh.transform(np.array([100.5, 150.5, 1e6])).round(2)
     array([ 0.  ,  0.88, 10.6 ])
-    >>> tails.straighten(np.array([0.0, 0.88, 99.0])).round()
+    >>> asinh.inverse(np.array([0.0, 0.88, 99.0])).round()
     array([1.0e+02, 1.5e+02, 1.0e+06])
     """
 
@@ -47,8 +47,8 @@ class Tails:
     @classmethod
     def find(
         cls, y: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None
-    ) -> Tails | None:
-        """The scale for a target, or None where no few rows carry most of its spread.
+    ) -> AsinhTransform | None:
+        """The transform for a target, or None where no few rows carry most of its spread.
 
         Of at least a hundred rows, one in a thousand, and one at least, must carry over half of
         the squared deviation from the mean.
@@ -62,11 +62,11 @@ class Tails:
 
         Returns
         -------
-        Tails or None
+        AsinhTransform or None
 
         Examples
         --------
-        >>> Tails.find(np.array([1.0, 2.0, 3.0, 4.0]))
+        >>> AsinhTransform.find(np.array([1.0, 2.0, 3.0, 4.0]))
         """
         if len(y) < MIN_ROWS:
             return None
@@ -80,14 +80,14 @@ class Tails:
         distance = np.abs(y - median)
         # Of the rows that are not at the median: most may be there.
         unit = float(np.median(distance[distance > _SAME * abs(median)]))
-        found = cls(median, unit, -_LARGEST, _LARGEST)
-        bent = found.bend(y)
-        if np.abs(bent).max() == _LARGEST:
+        found = cls(median, unit, -_MAX_TRANSFORMED, _MAX_TRANSFORMED)
+        transformed = found.transform(y)
+        if np.abs(transformed).max() == _MAX_TRANSFORMED:
             return None
-        return cls(median, unit, float(bent.min()), float(bent.max()))
+        return cls(median, unit, float(transformed.min()), float(transformed.max()))
 
-    def bend(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Targets on the bent scale.
+    def transform(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Targets on the transformed scale.
 
         Parameters
         ----------
@@ -99,20 +99,20 @@ class Tails:
         ndarray of float64
         """
         with np.errstate(over="ignore"):
-            bent = np.arcsinh((y - self.median) / self.unit)
-        return np.clip(bent, -_LARGEST, _LARGEST)
+            transformed = np.arcsinh((y - self.median) / self.unit)
+        return np.clip(transformed, -_MAX_TRANSFORMED, _MAX_TRANSFORMED)
 
-    def straighten(self, bent: NDArray[Any]) -> NDArray[np.float64]:
-        """Targets from values on the bent scale.
+    def inverse(self, transformed: NDArray[Any]) -> NDArray[np.float64]:
+        """Targets from values on the transformed scale.
 
         Parameters
         ----------
-        bent : ndarray
-            Values on the bent scale.
+        transformed : ndarray
+            Values on the transformed scale.
 
         Returns
         -------
         ndarray of float64
         """
-        inside = np.clip(np.asarray(bent, dtype=np.float64), self.lowest, self.highest)
+        inside = np.clip(np.asarray(transformed, dtype=np.float64), self.lowest, self.highest)
         return np.asarray(np.sinh(inside) * self.unit + self.median)

@@ -1,16 +1,17 @@
-"""Presets, and how the estimator's flat options become the configs that are stored."""
+"""Presets, and how the estimator's flat options become the concrete ones that are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from tabnsm.errors import InvalidOptionError
 from tabnsm.nn.config import ArchitectureConfig
-from tabnsm.preprocessing.config import EncoderConfig
+from tabnsm.preprocessing import EncoderConfig
+from tabnsm.rules import require_one_of
+from tabnsm.target import TargetConfig
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.objective import ObjectiveConfig
 from tabnsm.training.rise import RiseConfig
@@ -29,6 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "n_text_features": 0,
         "missing_indicators": False,
         "clip_outliers": False,
+        "clip_predictions": False,
         "d_token": 64,
         "gates": "feature",
         "n_token_pools": 0,
@@ -53,10 +55,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Options:
-    """All resolved options of one fit."""
+    """All options of one fit.
+
+    `resolve_options` makes them from the estimator's, before any data is known, and `for_data`
+    makes them concrete.
+    """
 
     architecture: ArchitectureConfig
     encoder: EncoderConfig
+    target: TargetConfig
     objective: ObjectiveConfig
     rise: RiseConfig
     training: TrainingConfig
@@ -66,10 +73,51 @@ class Options:
         return {
             "architecture": asdict(self.architecture),
             "encoder": self.encoder.to_dict(),
+            "target": asdict(self.target),
             "objective": asdict(self.objective),
             "rise": asdict(self.rise),
             "training": asdict(self.training),
         }
+
+    def for_data(self, target: np.ndarray, n_features: int) -> Options:
+        """The same options with a number in place of each "auto" and each None that means one.
+
+        Parameters
+        ----------
+        target : ndarray of float64, shape (n, t)
+            Of the training rows.
+        n_features : int
+            Encoded features.
+
+        Returns
+        -------
+        Options
+            With the loss, the token pools, the stride, the batch size and the number of networks
+            that are used.
+
+        Examples
+        --------
+        >>> options = resolve_options({}).for_data(np.arange(1000.0)[:, None], n_features=80)
+        >>> options.training.batch_size, options.training.n_ensemble, options.objective.loss
+        (32, 7, 'blend')
+        >>> options.architecture.n_token_pools, options.architecture.compress_stride
+        (4, 10)
+        """
+        architecture, training, n_rows = self.architecture, self.training, len(target)
+        return replace(
+            self,
+            architecture=replace(
+                architecture,
+                n_token_pools=architecture.resolved_pools(n_features),
+                compress_stride=architecture.resolved_stride,
+            ),
+            objective=self.objective.for_target(target),
+            training=replace(
+                training,
+                batch_size=training.resolved_batch_size(n_rows),
+                n_ensemble=training.resolved_ensemble(n_rows, n_features),
+            ),
+        )
 
 
 def plain_value(value: Any) -> Any:
@@ -93,8 +141,7 @@ def resolve_options(params: Mapping[str, Any]) -> Options:
     'head'
     """
     preset = params.get("preset", "default")
-    if preset not in PRESETS:
-        raise InvalidOptionError(f"preset must be one of {tuple(PRESETS)}, got {preset!r}.")
+    require_one_of("preset", preset, tuple(PRESETS))
 
     def build(cls: type[Any]) -> Any:
         known = {field.name for field in fields(cls)}
@@ -105,6 +152,7 @@ def resolve_options(params: Mapping[str, Any]) -> Options:
     return Options(
         architecture=build(ArchitectureConfig),
         encoder=build(EncoderConfig),
+        target=build(TargetConfig),
         objective=build(ObjectiveConfig),
         rise=build(RiseConfig),
         training=build(TrainingConfig),

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tabnsm import TabNSMRegressor
-from tabnsm.preprocessing import Table, TargetScaler
-from tabnsm.preprocessing.tails import Tails
-from tabnsm.training.loop import Trainer, predict_rows
-from tabnsm.training.scores import ValidationScores
+from tabnsm.prediction import predict_rows
+from tabnsm.preprocessing import Table
+from tabnsm.target import TargetScaler
+from tabnsm.target.asinh import AsinhTransform
+from tabnsm.training.history import ValidationScores
+from tabnsm.training.loop import Trainer
 
 pytestmark = pytest.mark.usefixtures("one_network")
 
@@ -21,18 +23,18 @@ pytestmark = pytest.mark.usefixtures("one_network")
 def test_ordinary_targets_have_none():
     rng = np.random.default_rng(0)
     for y in (rng.normal(size=500), rng.exponential(size=5000), rng.integers(0, 2, 300) * 1.0):
-        assert Tails.find(y) is None
+        assert AsinhTransform.find(y) is None
 
 
 def test_a_few_rows_that_carry_the_spread_are_found():
     y = np.random.default_rng(0).normal(10, 2, size=4000)
     y[:4] = 1e4
-    tails = Tails.find(y)
-    assert tails is not None
-    assert tails.median == pytest.approx(10, abs=0.2)
-    assert tails.unit == pytest.approx(2 * 0.6745, abs=0.1)  # the median distance of a Gaussian
+    asinh = AsinhTransform.find(y)
+    assert asinh is not None
+    assert asinh.median == pytest.approx(10, abs=0.2)
+    assert asinh.unit == pytest.approx(2 * 0.6745, abs=0.1)  # the median distance of a Gaussian
     y[4:12] = -1e4  # twelve of 4,000 rows are no longer a few
-    assert Tails.find(y) is None
+    assert AsinhTransform.find(y) is None
 
 
 @pytest.mark.parametrize("outlier", [1e6, 1e9])
@@ -40,41 +42,41 @@ def test_the_unit_is_that_of_the_rows_that_are_not_at_the_median(outlier):
     y = np.zeros(1000)
     y[:300] = np.arange(1, 301)
     y[300] = outlier
-    assert Tails.find(y).unit == pytest.approx(151)
+    assert AsinhTransform.find(y).unit == pytest.approx(151)
     y += 0.3
     y[400:600] = 0.1 + 0.2  # which rounds to another number
-    assert Tails.find(y).unit == pytest.approx(151)
+    assert AsinhTransform.find(y).unit == pytest.approx(151)
 
 
 def test_few_rows_have_none():
     y = np.zeros(99)
     y[0] = 1e9
-    assert Tails.find(y) is None
-    assert Tails.find(np.append(y, 1.0)) is not None
+    assert AsinhTransform.find(y) is None
+    assert AsinhTransform.find(np.append(y, 1.0)) is not None
 
 
 def test_a_row_that_hardly_counts_bends_nothing():
     y = np.random.default_rng(0).normal(size=1000)
     y[0] = 1e4
     weight = np.ones(1000)
-    assert Tails.find(y, weight) is not None
+    assert AsinhTransform.find(y, weight) is not None
     weight[0] = 1e-9
-    assert Tails.find(y, weight) is None
+    assert AsinhTransform.find(y, weight) is None
 
 
 def test_targets_beyond_any_scale_are_left_straight():
     y = 1e-200 * np.random.default_rng(0).normal(size=1000)
     y[0] = 1e110
-    assert Tails.find(y) is None
-    tails = Tails.find(np.append(np.arange(1000.0), 1e9))
-    assert np.isfinite(tails.bend(np.array([-1e308, 1e308]))).all()
+    assert AsinhTransform.find(y) is None
+    asinh = AsinhTransform.find(np.append(np.arange(1000.0), 1e9))
+    assert np.isfinite(asinh.transform(np.array([-1e308, 1e308]))).all()
 
 
 @given(
     arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e300, 1e300)),
     st.floats(1, 1e6),
 )
-def test_bent_targets_come_back(y, stretch):
+def test_transformed_targets_come_back(y, stretch):
     y = np.tile(y, 50)
     y = np.append(y, y.max() + stretch * max(np.ptp(y), 1e-300))
     scaler = TargetScaler.fit(y, transform=True)
@@ -83,9 +85,9 @@ def test_bent_targets_come_back(y, stretch):
     restored = TargetScaler.from_state(json.loads(json.dumps(scaler.to_state())))
     assert restored == scaler
     back = restored.inverse(standard)
-    if scaler.tails is not None:
-        unit = scaler.tails.unit / scaler.pre_scale
-        away = np.abs(y - scaler.tails.median / scaler.pre_scale)
+    if scaler.asinh is not None:
+        unit = scaler.asinh.unit / scaler.pre_scale
+        away = np.abs(y - scaler.asinh.median / scaler.pre_scale)
         np.testing.assert_array_less(np.abs(back - y), 1e-4 * (away + unit) + 1e-300)
 
 
@@ -104,12 +106,12 @@ def test_rows_without_a_tail_are_learned_beside_rows_with_one():
     y = X[:, 0] + 0.1 * rng.normal(size=600)
     y[0] = 1e5
     options = {"max_epochs": 12, "d_token": 8, "random_state": 0}
-    bent = TabNSMRegressor(**options).fit(X, y)
-    assert bent.scaler_.tails is not None
-    straight = TabNSMRegressor(**options, target_transform="none").fit(X, y)
-    assert straight.scaler_.tails is None
+    transformed = TabNSMRegressor(**options).fit(X, y)
+    assert transformed.target_.is_transformed
+    plain = TabNSMRegressor(**options, target_transform="none").fit(X, y)
+    assert not plain.target_.is_transformed
     test = rng.normal(size=(400, 3))
-    errors = [np.abs(model.predict(test) - test[:, 0]).mean() for model in (bent, straight)]
+    errors = [np.abs(model.predict(test) - test[:, 0]).mean() for model in (transformed, plain)]
     assert errors[0] < 0.3
     assert errors[1] > 3 * errors[0]
 
@@ -146,13 +148,13 @@ def test_the_watched_score_is_on_the_transformed_scale_and_the_shown_one_is_not(
     y[5] = 1e6
     model = TabNSMRegressor(max_epochs=2, d_token=8, random_state=0, eval_metric="mae")
     model.fit(X, y, X_val=X[300:], y_val=y[300:])
-    assert model.scaler_.tails is not None
+    assert model.target_.is_transformed
     mae = np.abs(model.predict(X[300:]) - y[300:]).mean()
     assert model.best_score_ == pytest.approx(mae, rel=1e-6)
     best = model.history_.best
     assert best.validation_mae == pytest.approx(mae, rel=1e-6)
     encoded = model.encoder_.transform(Table.from_native(X[300:]))
     standard = predict_rows(model.model_, encoded, torch.device("cpu"))
-    error = np.abs(model.scaler_.transform(y[300:]) - standard)
+    error = np.abs(model.target_.transform(y[300:, None], encoded) - standard)
     assert best.score == pytest.approx(error.mean(), rel=1e-6)
     assert best.score != best.validation_mae

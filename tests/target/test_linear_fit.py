@@ -6,9 +6,10 @@ from sklearn.linear_model import LinearRegression
 
 from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
-from tabnsm.preprocessing import EncodedTable, LinearFit, Table, TableEncoder
+from tabnsm.preprocessing import EncodedTable, Table, TableEncoder
 from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.preprocessing.encoded import TextFeatures
+from tabnsm.target import LinearFit
 
 OPTIONS = {"max_epochs": 8, "d_token": 8, "n_ensemble": 1, "random_state": 0}
 
@@ -54,7 +55,7 @@ def test_columns_need_not_be_centred(with_weight):
     np.testing.assert_allclose(linear.predict(table), target, atol=1e-2)
 
 
-def test_what_is_far_from_straight_is_given_up_soon():
+def test_what_is_far_from_linear_is_given_up_soon():
     x = torch.linspace(-1, 1, 200)[:, None]
     assert LinearFit.fit(EncodedTable(x), (x[:, 0] ** 2).double().numpy(), None, [0]) is None
 
@@ -71,15 +72,15 @@ def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
 
 
 @pytest.mark.slow
-def test_a_straight_target_is_all_but_exact(tmp_path, capsys):
+def test_a_linear_target_is_all_but_exact(tmp_path, capsys):
     X, y = mixed_rows(400)
     new, truth = mixed_rows(200, seed=1)
     model = TabNSMRegressor(**OPTIONS).fit(X, y)
-    assert model.linear_fit_ is not None
+    assert model.target_.has_linear_fit
     prediction = model.predict(new)
     assert np.abs(prediction - truth).max() < 0.05
     plain = TabNSMRegressor(**OPTIONS, linear_residual=False).fit(X, y)
-    assert plain.linear_fit_ is None
+    assert not plain.target_.has_linear_fit
     assert np.abs(plain.predict(new) - truth).max() > 0.5
     assert model.validation_rmse_ < 0.05 < plain.validation_rmse_
 
@@ -88,12 +89,12 @@ def test_a_straight_target_is_all_but_exact(tmp_path, capsys):
     np.testing.assert_array_equal(restored.predict(new), prediction)
     np.testing.assert_array_equal(restored.predict(new.iloc[5:6]), prediction[5:6])
     assert main(["info", str(tmp_path / "model.safetensors")]) == 0
-    assert "linear part: a straight fit" in capsys.readouterr().out
+    assert "linear fit: networks predict its residual" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["zero", "average"])
-def test_explanations_hold_the_straight_part(baseline):
+def test_explanations_hold_the_linear_fit(baseline):
     X, y = mixed_rows(400)
     model = TabNSMRegressor(**OPTIONS).fit(X, y)
     explanation = model.explain(X, baseline=baseline)
@@ -106,31 +107,33 @@ def test_explanations_hold_the_straight_part(baseline):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("with_spike", [False, True])
-def test_explanations_weigh_the_rest_in_units_of_the_target(with_spike):
+def test_explanations_weigh_the_residual_in_units_of_the_target(with_spike):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
-    y = 15 * (X[:, 0] + X[:, 2]) + np.abs(X[:, 1])  # the rest is 3 % and follows the second column
+    y = 15 * (X[:, 0] + X[:, 2]) + np.abs(X[:, 1])  # 3 % is residual: the second column
     if with_spike:
-        y[0] += 200.0  # bent tails, in which units differ
+        y[0] += 200.0  # a transformed target, in which units differ
     options = OPTIONS | {"max_epochs": 30}
     model = TabNSMRegressor(**options).fit(X, y, X_val=X[500:], y_val=y[500:])
-    assert (model.linear_fit_ is not None, model.scaler_.tails is not None) == (True, with_spike)
+    assert (model.target_.has_linear_fit, model.target_.is_transformed) == (True, with_spike)
     share = np.abs(model.explain(X, baseline="average").contributions).mean(axis=0)
     expected = np.array([15, 1]) * np.abs(X[:, :2]).mean(axis=0)
     np.testing.assert_allclose(share[1] / share[0], expected[1] / expected[0], rtol=0.5)
 
 
 @pytest.mark.slow
-def test_bent_targets_and_small_tables_are_left_alone():
+def test_curved_targets_and_small_tables_are_left_alone():
     X, y = mixed_rows(400)
-    assert TabNSMRegressor(**OPTIONS).fit(X, np.exp(y / 3)).linear_fit_ is None
-    assert TabNSMRegressor(**OPTIONS).fit(X[:60], y[:60]).linear_fit_ is None  # 6 to validate on
-    assert TabNSMRegressor(**OPTIONS, preset="paper").fit(X, y).linear_fit_ is None
+    assert not TabNSMRegressor(**OPTIONS).fit(X, np.exp(y / 3)).target_.has_linear_fit
+    assert (
+        not TabNSMRegressor(**OPTIONS).fit(X[:60], y[:60]).target_.has_linear_fit
+    )  # 6 to validate on
+    assert not TabNSMRegressor(**OPTIONS, preset="paper").fit(X, y).target_.has_linear_fit
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows_each", "is_used"), [(2, False), (6, True)])
-def test_a_fit_that_knows_training_rows_by_heart_is_left_alone(rows_each, is_used):
+def test_a_fit_that_overfits_training_rows_is_left_alone(rows_each, is_used):
     rng = np.random.default_rng(0)
     code = np.repeat(np.arange(400), rows_each + 1)  # one of each to validate on
     y = rng.normal(size=400)[code] + 0.05 * rng.normal(size=len(code))
@@ -138,7 +141,7 @@ def test_a_fit_that_knows_training_rows_by_heart_is_left_alone(rows_each, is_use
     known = np.arange(len(code)) % (rows_each + 1) > 0
     options = OPTIONS | {"max_epochs": 1, "column_kinds": {"code": "category"}}
     model = TabNSMRegressor(**options).fit(X[known], y[known], X_val=X[~known], y_val=y[~known])
-    assert (model.linear_fit_ is not None) is is_used
+    assert model.target_.has_linear_fit is is_used
 
 
 @pytest.mark.slow
@@ -150,7 +153,7 @@ def test_noise_beyond_any_scale_is_left_alone():
         (noise, np.full(400, 1e308)),
         (1e200 * noise, np.full(400, 1e150)),
     ]:
-        assert TabNSMRegressor(**OPTIONS).fit(X, y, weight).linear_fit_ is None
+        assert not TabNSMRegressor(**OPTIONS).fit(X, y, weight).target_.has_linear_fit
 
 
 @pytest.mark.slow
@@ -158,7 +161,7 @@ def test_noise_beyond_any_scale_is_left_alone():
 def test_targets_of_any_size(scale):
     X, y = mixed_rows(400)
     model = TabNSMRegressor(**OPTIONS).fit(X, y * scale)
-    assert model.linear_fit_ is not None
+    assert model.target_.has_linear_fit
     assert np.abs(model.predict(X) / scale - y).max() < 0.05
 
 

@@ -16,23 +16,20 @@ from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.early_stopping import ValidationMonitor
-from tabnsm.training.history import History
+from tabnsm.training.history import History, ValidationScores
 from tabnsm.training.interrupts import is_one_of_many_fits
 from tabnsm.training.loop import (
     Report,
     Trainer,
-    TrainingData,
     TrainingDivergedError,
     TrainingState,
     make_optimizer,
 )
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
-from tabnsm.training.scores import ValidationScores
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import TableEncoder, TargetScaler
-    from tabnsm.presets import Options
+    from tabnsm.training.prepare import PreparedFit
     from tabnsm.training.progress import TrainingProgress
 
 
@@ -46,13 +43,8 @@ class EnsembleTraining:
 
     Parameters
     ----------
-    encoder : TableEncoder
-    options : Options
-    data : TrainingData
-    scaler : TargetScaler
+    prepared : PreparedFit
     device : torch.device
-    seed : int
-        Of the first network; the others' follow from it.
     budget : TimeBudget or None
         Time that is left of the fit; None counts the limit from here.
 
@@ -67,24 +59,17 @@ class EnsembleTraining:
 
     def __init__(
         self,
-        encoder: TableEncoder,
-        options: Options,
-        data: TrainingData,
-        scaler: TargetScaler,
+        prepared: PreparedFit,
         device: torch.device,
-        seed: int,
         budget: TimeBudget | None = None,
     ) -> None:
-        self.encoder = encoder
-        self.options = options
-        self.data = data
-        self.scaler = scaler
+        self.prepared = prepared
+        self.config = prepared.options.training
         self.device = device
-        self.seed = seed
-        self.n_networks = options.training.resolved_ensemble(data.train.n_rows, encoder.n_features)
+        self.n_networks = cast("int", self.config.n_ensemble)  # resolved
         self.kept: list[tuple[TabNSM, History]] = []  # one list: Ctrl-C may come at any moment
         self.messages: list[str] = []
-        self.budget = budget or TimeBudget(options.training.time_limit)
+        self.budget = budget or TimeBudget(self.config.time_limit)
 
     @property
     def models(self) -> list[TabNSM]:
@@ -98,7 +83,6 @@ class EnsembleTraining:
 
     def train(
         self,
-        generator: torch.Generator,
         checkpoint_dir: str | Path | None,
         resume: bool,
         progress: TrainingProgress | None = None,
@@ -110,8 +94,6 @@ class EnsembleTraining:
 
         Parameters
         ----------
-        generator : torch.Generator
-            Of the first network, which goes on from the draws of the split.
         checkpoint_dir : str, Path or None
             Folder for the state of each network after every epoch.
         resume : bool
@@ -120,11 +102,13 @@ class EnsembleTraining:
             Shows every epoch.
         """
         checkpoints = self._checkpoints(checkpoint_dir, resume)
+        # The first network goes on from the draws of the split.
+        generator = self.prepared.generator()
         number, cut = 0, ""
         try:
             for number, checkpoint in enumerate(checkpoints):
                 if number:
-                    generator = torch.Generator().manual_seed(self.seed + number)
+                    generator = torch.Generator().manual_seed(self.prepared.seed + number)
                 state = self._begin(generator, checkpoint if resume else None)
                 if self._lacks_time(state.history):
                     cut = self._limit_reached()
@@ -149,21 +133,11 @@ class EnsembleTraining:
 
     def _trainer(self, report: Report | None) -> Trainer:
         """What trains one network."""
-        return Trainer(
-            self.options.training,
-            Objective(self.options.objective),
-            self.scaler,
-            self.data,
-            self.device,
-            report,
-            self.budget,
-        )
+        return make_trainer(self.prepared, self.device, report, self.budget)
 
     def _begin(self, generator: torch.Generator, resumed: Checkpoint | None) -> TrainingState:
         """A network as it begins, or as an earlier run left it."""
-        state = initial_state(
-            self.encoder, self.options, self.data.train.n_rows, generator, self.device
-        )
+        state = initial_state(self.prepared, generator, self.device)
         if resumed is not None:
             resumed.load(state)
         self.budget.charge(state.history.seconds)
@@ -209,7 +183,7 @@ class EnsembleTraining:
         return reason if reason.startswith(_CUT_SHORT) else ""
 
     def _limit_reached(self) -> str:
-        return f"time_limit={self.options.training.time_limit:g} s reached"
+        return f"time_limit={self.config.time_limit:g} s reached"
 
     def _note_cut(self, cut: str, number: int) -> None:
         """Say in the last history, and after Ctrl-C in a warning, that networks are missing."""
@@ -229,7 +203,7 @@ class EnsembleTraining:
     def _checkpoints(self, folder: str | Path | None, resume: bool) -> list[Checkpoint | None]:
         if folder is None:
             return [None] * self.n_networks
-        mark = fingerprint(self.data, self.encoder, self.options, self.seed)
+        mark = fingerprint(self.prepared)
         checkpoints = [Checkpoint(folder, mark, number) for number in range(self.n_networks)]
         if resume:
             for checkpoint in checkpoints:
@@ -248,18 +222,34 @@ def _is_finished(history: History) -> bool:
     return bool(history.stop_reason) and not history.stop_reason.startswith(_CUT_SHORT)
 
 
-def initial_state(
-    encoder: TableEncoder,
-    options: Options,
-    n_rows: int,
-    generator: torch.Generator,
+def make_trainer(
+    prepared: PreparedFit,
     device: torch.device,
+    report: Report | None = None,
+    budget: TimeBudget | None = None,
+) -> Trainer:
+    """What trains one network; `report` and `budget` as in `Trainer`."""
+    return Trainer(
+        prepared.options.training,
+        Objective(prepared.options.objective),
+        prepared.target,
+        prepared.data,
+        device,
+        report,
+        budget,
+    )
+
+
+def initial_state(
+    prepared: PreparedFit, generator: torch.Generator, device: torch.device
 ) -> TrainingState:
     """A network as `generator` begins it, and all that training it needs."""
+    encoder, options = prepared.encoder, prepared.options
     model = TabNSM(
         encoder.n_features,
         category_sizes=encoder.category_sizes,
         bins=encoder.bins,
+        n_targets=prepared.target.n_targets,
         generator=generator,
         **options.to_dict()["architecture"],
     ).to(device)
@@ -268,7 +258,7 @@ def initial_state(
         model=model,
         optimizer=make_optimizer(model, training),
         average=WeightAverage(model, training.ema_decay),
-        sampler=RiseSampler(n_rows, options.rise, generator),
+        sampler=RiseSampler(prepared.data.train.n_rows, options.rise, generator),
         monitor=ValidationMonitor(training.patience, training.scheduler_patience),
         generator=generator,
         best_weights={},
@@ -276,9 +266,10 @@ def initial_state(
     )
 
 
-def fingerprint(data: TrainingData, encoder: TableEncoder, options: Options, seed: int) -> str:
+def fingerprint(prepared: PreparedFit) -> str:
     """Hash of all that decides the bits of a run, but for how long and how loudly it runs."""
-    tensors, meta = encoder.to_state()
+    data = prepared.data
+    tensors, meta = prepared.encoder.to_state()
     for part in ("train", "validation"):
         table = getattr(data, part)
         tensors[f"{part}.dense"] = table.dense
@@ -289,7 +280,8 @@ def fingerprint(data: TrainingData, encoder: TableEncoder, options: Options, see
         weight = getattr(data, f"{part}_weight")
         if weight is not None:
             tensors[f"{part}.weight"] = torch.from_numpy(weight)
-    stated: dict[str, Any] = options.to_dict() | {"seed": seed, "columns": meta["columns"]}
+    stated: dict[str, Any] = prepared.options.to_dict()
+    stated |= {"seed": prepared.seed, "columns": meta["columns"]}
     for config, name in (
         ("encoder", "verbose"),
         ("encoder", "text_cache"),

@@ -15,11 +15,12 @@ import pytest
 import torch
 
 from tabnsm import TabNSMRegressor
-from tabnsm.ensemble_training import EnsembleTraining
 from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.nn.ensemble import Ensemble, networks_of
 from tabnsm.preprocessing import TableEncoder
+from tabnsm.target import LinearFit
 from tabnsm.training.config import TrainingConfig
+from tabnsm.training.ensemble import EnsembleTraining
 from tabnsm.training.loop import Trainer, TrainingDivergedError
 
 pytestmark = pytest.mark.usefixtures("one_network")
@@ -189,7 +190,7 @@ def test_the_time_limit_counts_from_the_call_of_fit(
         return encode(*arguments)
 
     monkeypatch.setattr(TableEncoder, "fit_transform", slow)
-    monkeypatch.setattr("tabnsm.estimator.subtract_linear_fit", lambda *args: pytest.fail("slow"))
+    monkeypatch.setattr(LinearFit, "fit", lambda *args: pytest.fail("slow"))
     model = TabNSMRegressor(**SMALL, n_ensemble=1, time_limit=50.0).fit(*rows)
     assert len(model.history_) == 1
     assert model.history_.stop_reason == "time_limit=50 s reached"

@@ -1,0 +1,207 @@
+"""FittedRegressor: what a fitted model does, and what it knows about its training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tabnsm.attribution import explain_rows
+from tabnsm.model_file import load_model, save_model
+from tabnsm.nn.ensemble import Ensemble, join_networks
+from tabnsm.nn.model import TabNSM
+from tabnsm.options import Options
+from tabnsm.prediction import predict_rows, resolve_device
+from tabnsm.preprocessing import Table, TableEncoder
+from tabnsm.target import TargetModel
+from tabnsm.torch_state import usual_torch
+from tabnsm.training.history import History
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tabnsm.attribution import Explanation
+    from tabnsm.preprocessing import ColumnReport, TextEncoder
+    from tabnsm.training.ensemble import EnsembleTraining
+    from tabnsm.training.history import ValidationScores
+    from tabnsm.training.prepare import PreparedFit
+
+
+class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Prediction, explanation, history and file of the estimator; it keeps what `fit` makes."""
+
+    model_: TabNSM | Ensemble
+    encoder_: TableEncoder
+    target_: TargetModel
+    histories_: tuple[History, ...]
+    options_: Options
+    validation_rmse_: float
+    best_score_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def _keep(
+        self,
+        table: Table,
+        prepared: PreparedFit,
+        training: EnsembleTraining,
+        scores: ValidationScores,
+    ) -> None:
+        """Set all that is fitted."""
+        self.n_features_in_ = table.n_columns
+        if table.has_names:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.model_ = join_networks(training.models)
+        self.encoder_ = prepared.encoder
+        self.target_ = prepared.target
+        self.histories_ = tuple(training.histories)
+        self.validation_rmse_ = scores.rmse
+        self.best_score_ = getattr(scores, prepared.options.training.eval_metric)
+        self.options_ = prepared.options
+
+    @property
+    def history_(self) -> History:
+        """One record per epoch of the first network, its best epoch and why training stopped."""
+        return self.histories_[0]
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs of the network that was trained longest."""
+        return max(len(history) for history in self.histories_)
+
+    def training_history(self) -> pd.DataFrame:
+        """Every epoch of every network as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            The columns of ``history_.to_frame()``, after `network`, counted from 1.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        check_is_fitted(self, "model_")
+        frames = [history.to_frame() for history in self.histories_]
+        import pandas as pd
+
+        numbers = range(1, len(frames) + 1)
+        together = pd.concat(frames, keys=numbers, names=["network"])
+        return together.reset_index("network").reset_index(drop=True)
+
+    def plot_history(self, path: str | Path | None = None) -> Any:
+        """Draw how training went: validation, loss and learning rate of every network.
+
+        Parameters
+        ----------
+        path : str, Path or None, default None
+            File to write, such as "history.png"; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from tabnsm.plotting import plot_histories
+
+        check_is_fitted(self, "model_")
+        return plot_histories(self.histories_, path)
+
+    @usual_torch()
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the target of every row.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
+            With the columns of `fit`; order does not matter when they have names, further
+            columns are ignored.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+        """
+        check_is_fitted(self, "model_")
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
+        device = next(self.model_.parameters()).device
+        standard = predict_rows(self.model_, encoded, device)  # (n, t)
+        return self.target_.predict(standard, encoded)[:, 0]
+
+    @usual_torch()
+    def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
+        """Attribute the prediction of every row to the input columns.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_columns)
+            As for `predict`.
+        baseline : {"zero", "average"}, default "zero"
+            "zero" is the paper's attribution, the gradient times the token; "average" counts
+            only how far a token is from that of a mean number or an unseen category.
+
+        Returns
+        -------
+        Explanation
+            Attributions in [0, 1] per row and column, and the foreground blocks of each row.
+        """
+        check_is_fitted(self, "model_")
+        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
+        return explain_rows(self.model_, self.encoder_, self.target_, encoded, baseline)
+
+    def describe_columns(self) -> ColumnReport:
+        """What was understood of each column: kind, features, missing values, and notes."""
+        check_is_fitted(self, "model_")
+        return self.encoder_.describe()
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one safetensors file; no pickle, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        check_is_fitted(self, "model_")
+        save_model(self, path)
+
+    @classmethod
+    @usual_torch()
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        text_encoder: str | TextEncoder | None = None,
+    ) -> Self:
+        """Read a model written by `save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        device : str, default "auto"
+        text_encoder : str, TextEncoder or None
+            Needed where the model was fitted with an encoder object, or where its encoder now
+            lies elsewhere.
+
+        Returns
+        -------
+        TabNSMRegressor
+            Predicts bit for bit as the saved one did.
+        """
+        return load_model(cls, path, resolve_device(device), text_encoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags

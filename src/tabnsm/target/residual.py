@@ -1,0 +1,74 @@
+"""Whether networks learn a target, or the residual of a linear fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabnsm.metrics import weighted_rmse
+from tabnsm.preprocessing import EncodedTable
+from tabnsm.target.linear_fit import LinearFit
+from tabnsm.target.scaler import TargetScaler
+
+MAX_RESIDUAL = 0.1
+"""RMSE of a linear fit on validation rows, over that of their mean, up to which it is used; 0.1 is
+an R2 of 0.99."""
+MAX_GAP = 1.5
+"""That RMSE over the one on training rows; beyond, the fit overfits the training rows, as it does
+those of a category with few rows each, and their residuals say nothing."""
+MIN_ROWS = 20
+"""Validation rows below which a small residual may be luck."""
+
+
+class TargetRows(NamedTuple):
+    """Encoded rows, one target of theirs, (n,), and their weights, (n,) or None."""
+
+    table: EncodedTable
+    target: NDArray[np.float64]
+    weight: NDArray[np.float64] | None
+
+
+class LinearResidual(NamedTuple):
+    """A linear fit, and what it leaves of the training and the validation targets."""
+
+    fit: LinearFit
+    train: NDArray[np.float64]
+    validation: NDArray[np.float64]
+
+
+def linear_residual(
+    train: TargetRows, validation: TargetRows, category_sizes: Sequence[int]
+) -> LinearResidual | None:
+    """A linear fit and its residuals, where networks should learn these.
+
+    The fit must all but explain the validation rows, and the training rows not much better, and
+    there must be enough rows to tell.
+
+    Parameters
+    ----------
+    train, validation : TargetRows
+    category_sizes : sequence of int
+        Number of codes of each feature, 0 for a number.
+
+    Returns
+    -------
+    LinearResidual or None
+    """
+    if len(validation.target) < MIN_ROWS:
+        return None
+    fit = LinearFit.fit(train.table, train.target, train.weight, category_sizes)
+    if fit is None:
+        return None
+    known, unknown = fit.predict(train.table), fit.predict(validation.table)
+    scaler = TargetScaler.fit(validation.target, validation.weight)
+    mean = scaler.inverse(np.zeros(len(validation.target)))
+    max_rmse = min(
+        MAX_RESIDUAL * weighted_rmse(validation.target, mean, validation.weight),
+        MAX_GAP * weighted_rmse(train.target, known, train.weight),
+    )
+    if not weighted_rmse(validation.target, unknown, validation.weight) <= max_rmse:
+        return None
+    return LinearResidual(fit, train.target - known, validation.target - unknown)
