@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from tabnsm import TabNSMRegressor
+from tabnsm.columns import TableEncoder
 from tabnsm.ensemble_training import EnsembleTraining
 from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.nn.ensemble import Ensemble, networks_of
-from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.loop import Trainer, TrainingDivergedError
 

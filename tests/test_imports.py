@@ -23,22 +23,35 @@ ALLOWED = {
     "torch_state": {"threads"},
     "kernels": {"errors", "functional", "threads"},
     "nn": {"errors", "functional", "kernels"},
-    "preprocessing": {"errors", "threads"},
+    "tables": {"errors"},
+    "text": {"errors", "threads"},
+    "columns": {"errors", "tables", "text"},
+    "preprocessing": {"errors", "columns", "tables", "text"},
     "metrics": {"errors"},
     "files": {"atomic", "errors"},
-    "training": {"errors", "container", "functional", "nn", "preprocessing", "threads"},
-    "presets": {"errors", "nn", "preprocessing", "training"},
+    "presets": {"errors", "columns", "nn", "training"},
+}
+ALLOWED["training"] = {
+    "errors",
+    "columns",
+    "container",
+    "functional",
+    "nn",
+    "preprocessing",
+    "tables",
+    "threads",
 }
 ALLOWED["model_file"] = {
     "_version",
     "earlier",
     "container",
     "files",
+    "preprocessing",
     "presets",
     *ALLOWED["presets"],
 }
-ALLOWED["ensemble_training"] = {"errors", "container", "nn", "preprocessing", "presets", "training"}
-ALLOWED["attribution"] = {"errors", "functional", "nn", "preprocessing", "training"}
+ALLOWED["ensemble_training"] = {"errors", "container", "nn", "presets", "training"}
+ALLOWED["attribution"] = {"errors", "functional", "nn", "training"}
 ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
 ALLOWED["estimator"] = set(ALLOWED)
 ALLOWED["plotting_attribution"] = {"errors", "attribution", "container", "plotting"}

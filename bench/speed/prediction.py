@@ -14,7 +14,7 @@ import torch
 from measure import Run, figure, in_turns, show
 from sides import TABNSM, Peer, make_peers, make_tabnsm, random_table
 
-from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.training.loop import predict_rows
 
 GOALS, GOAL_FEATURES = {"TabM": 2.0}, 400

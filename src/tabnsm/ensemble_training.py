@@ -31,7 +31,8 @@ from tabnsm.training.rise import RiseSampler
 from tabnsm.training.scores import ValidationScores
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import TableEncoder, TargetScaler
+    from tabnsm.columns import TableEncoder
+    from tabnsm.preprocessing import TargetScaler
     from tabnsm.presets import Options
     from tabnsm.training.progress import TrainingProgress
 

@@ -15,15 +15,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
+from tabnsm.columns import TableEncoder
+from tabnsm.columns.checks import warn_about_columns
 from tabnsm.ensemble_training import EnsembleTraining
 from tabnsm.errors import InvalidOptionError, warn
 from tabnsm.model_file import load_model, save_model
 from tabnsm.nn.config import is_integer, require
 from tabnsm.nn.ensemble import Ensemble, join_networks
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import Table, TableEncoder, TargetScaler
-from tabnsm.preprocessing.checks import warn_about_columns
+from tabnsm.preprocessing import TargetScaler
 from tabnsm.presets import Options, resolve_options
+from tabnsm.tables import Table
 from tabnsm.torch_state import usual_torch
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import locked_folder
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport, LinearFit, TextEncoder
+    from tabnsm.columns import ColumnReport
+    from tabnsm.preprocessing import LinearFit
+    from tabnsm.text import TextEncoder
 
 
 class TabNSMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -10,19 +10,20 @@ import numpy as np
 import torch
 
 from tabnsm._version import __version__
+from tabnsm.columns import EncoderConfig, TableEncoder
 from tabnsm.container import read_container, write_container
 from tabnsm.earlier import MISSING_OPTIONS, rename_tensor, upgrade_meta
 from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.files.output_path import check_model_ending
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.preprocessing import EncoderConfig, LinearFit, TableEncoder, TargetScaler
+from tabnsm.preprocessing import LinearFit, TargetScaler
 from tabnsm.presets import plain_value, resolve_options
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
     from tabnsm.estimator import TabNSMRegressor
-    from tabnsm.preprocessing import TextEncoder
+    from tabnsm.text import TextEncoder
 
 FORMAT_VERSION = 4
 """1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tabnsm.columns.config import EncoderConfig
 from tabnsm.errors import InvalidOptionError
 from tabnsm.nn.config import ArchitectureConfig
-from tabnsm.preprocessing.config import EncoderConfig
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.objective import ObjectiveConfig
 from tabnsm.training.rise import RiseConfig

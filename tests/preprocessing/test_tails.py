@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tabnsm import TabNSMRegressor
-from tabnsm.preprocessing import Table, TargetScaler
+from tabnsm.preprocessing import TargetScaler
 from tabnsm.preprocessing.tails import Tails
+from tabnsm.tables import Table
 from tabnsm.training.loop import Trainer, predict_rows
 from tabnsm.training.scores import ValidationScores
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.errors import InvalidOptionError
 from tabnsm.nn import TabNSM
-from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig

@@ -17,7 +17,8 @@ from tabnsm.nn.model import TabNSM
 from tabnsm.training.loop import tile_rows
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable, LinearFit, TableEncoder, TargetScaler
+    from tabnsm.columns import EncodedTable, TableEncoder
+    from tabnsm.preprocessing import LinearFit, TargetScaler
 
 Baseline = Literal["zero", "average"]
 BASELINES = ("zero", "average")

@@ -31,11 +31,11 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe a model file."""
+    from tabnsm.columns import ColumnReport
+    from tabnsm.columns.schema import ColumnSpec
     from tabnsm.container import read_container
     from tabnsm.earlier import upgrade_meta
     from tabnsm.model_file import check_meta
-    from tabnsm.preprocessing import ColumnReport
-    from tabnsm.preprocessing.schema import ColumnSpec
     from tabnsm.training.history import History
 
     tensors, meta = read_container(model)
@@ -115,7 +115,7 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove all embeddings.")] = False,
 ) -> None:
     """Show or clear the text cache."""
-    from tabnsm.preprocessing import cache_info, clear_cache
+    from tabnsm.text import cache_info, clear_cache
 
     if clear:
         print(f"Removed {clear_cache():,} embeddings.")

@@ -1,15 +1,17 @@
-"""Tables to arrays: kinds of columns, statistics of the fit rows, text embeddings, the target."""
+"""The target, and the names of this package that moved to `tables`, `columns` and `text`."""
 
-from tabnsm.preprocessing.checks import warn_about_columns
-from tabnsm.preprocessing.config import EncoderConfig
-from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.columns import (
+    ColumnReport,
+    ColumnRow,
+    EncodedTable,
+    EncoderConfig,
+    TableEncoder,
+    warn_about_columns,
+)
 from tabnsm.preprocessing.linear_fit import LinearFit
-from tabnsm.preprocessing.report import ColumnReport, ColumnRow
-from tabnsm.preprocessing.table import TableEncoder
-from tabnsm.preprocessing.table_input import Table
 from tabnsm.preprocessing.target import TargetScaler, check_target
-from tabnsm.preprocessing.text_cache import CacheInfo, cache_info, clear_cache
-from tabnsm.preprocessing.text_encoder import TextEncoder
+from tabnsm.tables import Table
+from tabnsm.text import CacheInfo, TextEncoder, cache_info, clear_cache
 
 __all__ = [
     "CacheInfo",

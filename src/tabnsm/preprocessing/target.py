@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.columns.standardize import CLIP_MARGIN, Standardizer
 from tabnsm.errors import InvalidDataError, warn
-from tabnsm.preprocessing.column import Column
-from tabnsm.preprocessing.numeric import CLIP_MARGIN, Standardizer
-from tabnsm.preprocessing.objects import from_objects, from_times
-from tabnsm.preprocessing.reading import numbers_or_missing
 from tabnsm.preprocessing.tails import Tails
+from tabnsm.tables.column import Column
+from tabnsm.tables.objects import from_objects, from_times
+from tabnsm.tables.reading import numbers_or_missing
 
 
 def check_target(

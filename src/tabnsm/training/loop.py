@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.errors import TabNSMError
-from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.preprocessing.target import TargetScaler
 from tabnsm.threads import map_in_threads
 from tabnsm.training.averaging import WeightAverage

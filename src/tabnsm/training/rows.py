@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from tabnsm.errors import InvalidDataError, warn
-from tabnsm.preprocessing import LinearFit, Table, TargetScaler, check_target
+from tabnsm.preprocessing import LinearFit, TargetScaler, check_target
+from tabnsm.tables import Table
 from tabnsm.training.loop import TrainingData
 from tabnsm.training.scores import weighted_rmse
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable
+    from tabnsm.columns import EncodedTable
 
 MAX_RESIDUAL = 0.1
 """RMSE of a straight fit on validation rows, over that of their mean, which makes it worth taking

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from tabnsm.columns import TableEncoder
+from tabnsm.columns.checks import warn_about_columns
+from tabnsm.columns.config import EncoderConfig
 from tabnsm.ensemble_training import fingerprint, initial_state
 from tabnsm.errors import TabNSMWarning
 from tabnsm.estimator import TabNSMRegressor, _resolve_device
-from tabnsm.preprocessing import TableEncoder, TargetScaler
-from tabnsm.preprocessing.checks import warn_about_columns
-from tabnsm.preprocessing.config import EncoderConfig
+from tabnsm.preprocessing import TargetScaler
 from tabnsm.presets import Options
 from tabnsm.training.history import History
 from tabnsm.training.loop import Trainer, TrainingData, TrainingDivergedError
