@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tabnsm.columns import EncoderConfig
+from tabnsm.columns.kinds import KINDS
 from tabnsm.columns.layout import Layout
 from tabnsm.columns.schema import ColumnSpec
+from tabnsm.columns.standardize import Standardizer
 
 SPECS = [
     ColumnSpec(0, "t", "text"),
@@ -13,8 +18,27 @@ SPECS = [
 ]
 
 
+class Block:
+    """Stands for a fitted text block, of which the layout needs the widths alone."""
+
+    def __init__(self, d_text: int | list[int]) -> None:
+        self.d_text = d_text
+
+
+def lay_out(
+    specs: Sequence[ColumnSpec], d_text: int | list[int], encoding: str = "embedding"
+) -> Layout:
+    config = EncoderConfig(category_encoding=encoding)
+    groups = [
+        group([spec for spec in specs if spec.kind == kind], Standardizer.stack([]), config)
+        for kind, group in KINDS.items()
+    ]
+    groups[-1].block = Block(d_text)
+    return Layout.of(groups, [spec.name for spec in specs])
+
+
 def test_numbers_dates_indicators_categories_text():
-    layout = Layout.of(SPECS, d_text=2, embed_categories=True)
+    layout = lay_out(SPECS, d_text=2)
     assert layout.names == [
         "n", "d_days", "d_month", "only_missing_missing", "d_missing", "c", "text_0", "text_1"
     ]  # fmt: skip
@@ -25,8 +49,14 @@ def test_numbers_dates_indicators_categories_text():
     assert layout.indicator_at == {4: 3, 2: 4}
 
 
+def test_features_of_separate_text_belong_to_a_column():
+    layout = lay_out(SPECS, d_text=[2])
+    assert layout.names[-2:] == ["t_text_0", "t_text_1"]
+    assert layout.columns[-2:] == [0, 0]
+
+
 def test_codes_as_numbers_have_no_size():
-    layout = Layout.of(SPECS, d_text=0, embed_categories=False)
+    layout = lay_out(SPECS, d_text=0, encoding="code")
     assert set(layout.category_sizes) == {0}
 
 
@@ -37,5 +67,5 @@ def test_no_two_features_have_one_name():
         ColumnSpec(2, "text_0", "numeric"),
         ColumnSpec(3, "t", "text"),
     ]
-    names = Layout.of(specs, d_text=2, embed_categories=True).names
+    names = lay_out(specs, d_text=2).names
     assert names == ["a", "a_missing", "text_0", "a_missing_", "text_0_", "text_1"]

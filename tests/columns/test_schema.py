@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.tables.number_format import NumberFormat, parse_numbers
 
@@ -18,24 +16,6 @@ def test_facts_survive_json():
 def test_codes_include_unseen_and_missing():
     assert ColumnSpec(0, "c", "category", vocabulary=("a", "b")).n_codes == 3
     assert ColumnSpec(0, "c", "category", vocabulary=("a",), missing_code=True).n_codes == 3
-
-
-@pytest.mark.parametrize(
-    ("facts", "varies"),
-    [
-        ({"kind": "numeric", "distinct": 2}, True),
-        ({"kind": "numeric", "distinct": 1}, False),
-        ({"kind": "numeric", "distinct": 1, "missing": 0.5}, False),
-        ({"kind": "numeric", "distinct": 1, "missing": 0.5, "has_indicator": True}, True),
-        ({"kind": "category", "distinct": 1, "missing": 0.5, "missing_code": True}, True),
-        ({"kind": "text", "distinct": 1, "missing": 0.5}, True),
-        ({"kind": "text", "distinct": 1}, False),
-        ({"kind": "numeric", "distinct": 0, "missing": 1.0, "has_indicator": True}, False),
-        ({"kind": "drop", "distinct": 9}, False),
-    ],
-)
-def test_a_column_varies_if_its_features_do(facts, varies):
-    assert ColumnSpec(0, "c", **facts).varies is varies
 
 
 def test_number_formats_survive_json():

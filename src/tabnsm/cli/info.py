@@ -42,9 +42,8 @@ def info(
     check_meta(model, meta)
     meta = upgrade_meta(meta)
     encoder = meta["encoder"]
-    text = encoder["text"] or {"d_text": 0, "note": ""}
     specs = [ColumnSpec.from_dict(entries) for entries in encoder["columns"]]
-    columns = ColumnReport.from_specs(specs, text["d_text"], text["note"])
+    columns = ColumnReport.from_specs(specs, encoder)
     weights = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}
     facts = {
         "file": str(model),

@@ -1,78 +1,105 @@
-"""Categories as integer codes: 0 for what was never seen, then the known values by name."""
+"""Category columns: a code per value, to embed or to standardise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.tables.column import Factor
+from tabnsm.columns.fitting import ColumnToFit, FittedColumn
+from tabnsm.columns.group import ColumnGroup
+from tabnsm.columns.layout import Feature, Layout
+from tabnsm.columns.matched import MatchedTable
+from tabnsm.columns.notes import RowNotes
+from tabnsm.columns.schema import ColumnSpec
+from tabnsm.columns.standardize import Standardizer
+from tabnsm.columns.strings import are_categories, describe_strings
+from tabnsm.columns.unseen import find_unseen
+from tabnsm.columns.vocabulary import encode_categories, find_vocabulary
 
 
-def find_vocabulary(factor: Factor, rows: NDArray[np.int64] | None) -> tuple[str, ...]:
-    """Distinct values of the fit rows, sorted, so that the order of rows does not matter.
-
-    Parameters
-    ----------
-    factor : Factor
-        The column.
-    rows : ndarray of int64 or None
-        Fit rows; None for all.
-
-    Returns
-    -------
-    tuple of str
-        The known values.
-    """
-    seen = np.flatnonzero(factor.counts(rows)[:-1])
-    return tuple(sorted(factor.values[position] for position in seen))
-
-
-def encode_categories(
-    factor: Factor, vocabulary: Sequence[str], *, missing_code: bool
-) -> NDArray[np.int64]:
-    """Integer code of each row.
-
-    Parameters
-    ----------
-    factor : Factor
-        The column.
-    vocabulary : sequence of str
-        Known values, coded 1, 2, ...
-    missing_code : bool
-        Whether missing values have a code of their own, the last one; else they are 0.
-
-    Returns
-    -------
-    ndarray of int64
-        Codes; 0 for a value outside the vocabulary.
+class CategoryColumns(ColumnGroup):
+    """Columns with a fixed set of values; unseen ones have code 0.
 
     Examples
     --------
-    >>> factor = Factor(np.array([0, 1, -1, 2]), ["b", "a", "new"])
-    >>> encode_categories(factor, ("a", "b"), missing_code=True)
-    array([2, 1, 3, 0])
+    >>> CategoryColumns.describe([ColumnSpec(0, "city", "category")], {})
+    [(1, '')]
     """
-    code_of = {value: code for code, value in enumerate(vocabulary, start=1)}
-    codes = [code_of.get(value, 0) for value in factor.values]
-    codes.append(len(vocabulary) + 1 if missing_code else 0)
-    return np.asarray(codes, dtype=np.int64)[factor.codes]
+
+    kind = "category"
+    checked_as = "strings"
+
+    @classmethod
+    def fit(cls, source: ColumnToFit) -> FittedColumn | None:
+        """Fit a column of few or repeated values; see the base class."""
+        if not source.is_asked and not are_categories(source):
+            return None
+        spec = describe_strings(source, cls.kind)
+        if spec.kind == "drop":
+            return FittedColumn(spec)
+        factor, scope = source.column.to_factor(), source.scope
+        spec = replace(
+            spec,
+            missing_code=spec.missing > 0,
+            vocabulary=find_vocabulary(factor, scope.rows),
+        )
+        if _embeds(scope.config):
+            return FittedColumn(spec)
+        codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
+        return FittedColumn(spec, Standardizer.fit(scope.take(_as_numbers(codes))[:, None]))
+
+    def features(self) -> list[Feature]:
+        """One feature per column, with the number of its codes if they are embedded."""
+        return [
+            Feature(
+                spec.name,
+                spec.position,
+                n_codes=spec.n_codes if _embeds(self.config) else 0,
+                is_derived=False,
+            )
+            for spec in self.specs
+        ]
+
+    def write(
+        self, table: MatchedTable, layout: Layout, dense: NDArray[np.float32], notes: RowNotes
+    ) -> None:
+        """Write codes, standardised unless they are to be embedded."""
+        for k, spec in enumerate(self.specs):
+            column = table.column(spec)
+            factor = column.to_factor()
+            target = layout.value_at[spec.position]
+            codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
+            if _embeds(self.config):
+                dense[:, target] = codes
+            else:
+                out = dense[:, target : target + 1]
+                self.statistics.select([k]).apply(_as_numbers(codes)[:, None], out, clip=False)
+            if ((codes == 0) & (factor.codes >= 0)).any():
+                unseen = find_unseen(column, factor, spec)
+                if unseen is not None:
+                    notes.unseen.append(unseen)
+
+    @classmethod
+    def tells_missing(cls, spec: ColumnSpec) -> bool:
+        """Whether missing values have a code of their own."""
+        return spec.missing_code
+
+    @classmethod
+    def describe(
+        cls, specs: Sequence[ColumnSpec], facts: Mapping[str, Any]
+    ) -> list[tuple[int, str]]:
+        """One feature each."""
+        return [(1, spec.note) for spec in specs]
 
 
-def n_codes(vocabulary: Sequence[str], *, missing_code: bool) -> int:
-    """Number of codes, code 0 included.
+def _embeds(config: Any) -> bool:
+    return bool(config.category_encoding == "embedding")
 
-    Parameters
-    ----------
-    vocabulary : sequence of str
-        Known values.
-    missing_code : bool
-        Whether missing values have a code of their own.
 
-    Returns
-    -------
-    int
-        Size of an embedding table.
-    """
-    return len(vocabulary) + 1 + int(missing_code)
+def _as_numbers(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Codes as numbers, NaN for unseen values."""
+    return np.where(codes == 0, np.nan, codes.astype(np.float64))

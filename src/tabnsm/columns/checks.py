@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.columns.kinds import KINDS
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.table_encoder import TableEncoder
 from tabnsm.tables.date_format import find_date_format
@@ -54,7 +55,7 @@ def warn_about_columns(
     rows = np.arange(table.n_rows) if fit_rows is None else np.asarray(fit_rows)
     used = [spec for spec in encoder.specs if spec.kind != "drop"]
     messages = []
-    if not any(spec.varies for spec in used):
+    if not any(KINDS[spec.kind].varies(spec) for spec in used):
         messages.append(
             f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
             "model can only predict a constant. Check which columns and rows were passed."

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tabnsm.columns.kinds import KINDS
 from tabnsm.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from tabnsm.text.encoder import TextEncoder
 
-COLUMN_KINDS = ("numeric", "category", "text", "date", "drop")
 DATE_ENCODINGS = ("calendar", "text")
 CATEGORY_ENCODINGS = ("embedding", "code")
 REPEATED_STRINGS = ("category", "text")
@@ -36,9 +36,10 @@ class EncoderConfig:
         What a column of strings is whose values occur ten times each or more on average: a
         category, or text unless it has fewer than ten values (the paper).
     n_bins : int, default=16
-        Most straight bins of a number's token, between quantiles of the fit rows; 0 is one
-        straight line (the paper). A column whose values occur four times each or more on average
-        has up to four times as many, with a bin between every two values if these are enough.
+        Maximum number of bins of a number's piecewise-linear token, between quantiles of the fit
+        rows; 0 is a linear token (the paper). A column whose values occur four times each or more
+        on average has up to four times as many, with a bin between every two values if these are
+        enough.
     missing_indicators : bool, default=True
         Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
     clip_outliers : bool, default=True
@@ -52,9 +53,9 @@ class EncoderConfig:
         Embed the text columns of a row as one string (the paper), or each column's distinct
         values by themselves: fewer and shorter strings, and features that belong to a column.
     n_text_features : int, default=64
-        Most features of all text together, though one per column at least: principal directions
-        of the fit rows' embeddings, as far as needed for 99 % of their variance. 0 is as many as
-        the encoder has dimensions; with joined text it is those dimensions (the paper).
+        Maximum number of features of all text together, though one per column at least: principal
+        directions of the fit rows' embeddings, as far as needed for 99 % of their variance. 0 is
+        as many as the encoder has dimensions; with joined text it is those dimensions (the paper).
     text_precision : {"float32", "int8"}, default="float32"
         Arithmetic of the text encoder's matrix products; "int8" is faster and rounds.
     text_cache : bool, default=True
@@ -105,7 +106,7 @@ class EncoderConfig:
                 f"{{'zip': 'category'}}, got {type(self.column_kinds).__name__}."
             )
         for name, kind in self.column_kinds.items():
-            _check_choice(f"column_kinds[{name!r}]", kind, COLUMN_KINDS)
+            _check_choice(f"column_kinds[{name!r}]", kind, (*KINDS, "drop"))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form; an encoder object is kept by its name.

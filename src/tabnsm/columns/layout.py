@@ -4,8 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tabnsm.columns.schema import ColumnSpec
+if TYPE_CHECKING:
+    from tabnsm.columns.group import ColumnGroup
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One encoded feature.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    position : int
+        Input column, -1 if it comes from several.
+    n_codes : int, default=0
+        Number of codes if it is a category to embed.
+    is_derived : bool, default=True
+        Whether the name is not a column's own, so that it may be changed where a column has it.
+    """
+
+    name: str
+    position: int
+    n_codes: int = 0
+    is_derived: bool = True
 
 
 @dataclass(frozen=True)
@@ -14,14 +38,12 @@ class Layout:
 
     Parameters
     ----------
-    numeric, dates, categories, texts : list of ColumnSpec
-        Columns by kind, in the order of the table.
     value_at : dict of int to int
-        First feature of a column's values, by its position in the table.
+        First dense feature of a column's values, by its position in the table.
     indicator_at : dict of int to int
         Feature that says a column's value is missing.
     names : list of str
-        One name per feature, no two alike: a made-up one gets a "_" where a column has it.
+        One name per feature, no two alike: a derived one gets a "_" where a column has it.
     columns : list of int
         Input column of each feature, -1 for those of joined text.
     category_sizes : tuple of int
@@ -30,10 +52,6 @@ class Layout:
         Number of features that are not text.
     """
 
-    numeric: list[ColumnSpec]
-    dates: list[ColumnSpec]
-    categories: list[ColumnSpec]
-    texts: list[ColumnSpec]
     value_at: dict[int, int]
     indicator_at: dict[int, int]
     names: list[str]
@@ -42,80 +60,61 @@ class Layout:
     n_dense: int
 
     @classmethod
-    def of(
-        cls, specs: Sequence[ColumnSpec], *, d_text: int | Sequence[int], embed_categories: bool
-    ) -> Layout:
+    def of(cls, groups: Sequence[ColumnGroup], column_names: Sequence[str]) -> Layout:
         """Lay out the features of some columns.
 
         Parameters
         ----------
-        specs : sequence of ColumnSpec
-            All columns.
-        d_text : int or sequence of int
-            Number of features of the joined text, 0 without text columns; or of each text column.
-        embed_categories : bool
-            Whether categories are codes to embed.
+        groups : sequence of ColumnGroup
+            One per kind, in the order of the kinds.
+        column_names : sequence of str
+            Names of all input columns, dropped ones included.
 
         Returns
         -------
         Layout
             The order of the features.
         """
-        by_kind = {
-            kind: [spec for spec in specs if spec.kind == kind]
-            for kind in ("numeric", "date", "category", "text")
-        }
+        first = [group for group in groups if group.has_indicators]
+        others = [group for group in groups if not group.has_indicators]
+        values = [feature for group in first for feature in group.features()]
+        indicators = _indicators(first)
+        coded = [feature for group in others if group.is_dense for feature in group.features()]
+        rest = [feature for group in others if not group.is_dense for feature in group.features()]
+        dense = [*values, *indicators, *coded]
         value_at: dict[int, int] = {}
-        indicator_at: dict[int, int] = {}
-        names: list[str] = []
-        columns: list[int] = []
-        sizes: list[int] = []
-
-        taken = {spec.name for spec in specs}
-
-        def make_name(name: str) -> str:
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            return name
-
-        def add(spec: ColumnSpec, name: str, size: int = 0) -> None:
-            names.append(name)
-            columns.append(spec.position)
-            sizes.append(size)
-
-        for spec in by_kind["numeric"]:
-            if spec.has_value:
-                value_at[spec.position] = len(names)
-                add(spec, spec.name)
-        for spec in by_kind["date"]:
-            value_at[spec.position] = len(names)
-            for part in spec.date_parts:
-                add(spec, make_name(f"{spec.name}_{part}"))
-        for spec in [*by_kind["numeric"], *by_kind["date"]]:
-            if spec.has_indicator:
-                indicator_at[spec.position] = len(names)
-                add(spec, make_name(f"{spec.name}_missing"))
-        for spec in by_kind["category"]:
-            value_at[spec.position] = len(names)
-            add(spec, spec.name, spec.n_codes if embed_categories else 0)
-        n_dense = len(names)
-        if isinstance(d_text, int):
-            names += [make_name(f"text_{k}") for k in range(d_text)]
-            columns += [-1] * d_text
-        else:
-            for spec, width in zip(by_kind["text"], d_text, strict=True):
-                names += [make_name(f"{spec.name}_text_{k}") for k in range(width)]
-                columns += [spec.position] * width
+        for k, feature in enumerate(dense):
+            if not len(values) <= k < len(values) + len(indicators):
+                value_at.setdefault(feature.position, k)
+        every = [*dense, *rest]
         return cls(
-            numeric=by_kind["numeric"],
-            dates=by_kind["date"],
-            categories=by_kind["category"],
-            texts=by_kind["text"],
             value_at=value_at,
-            indicator_at=indicator_at,
-            names=names,
-            columns=columns,
-            category_sizes=(*sizes, *([0] * (len(names) - n_dense))),
-            n_dense=n_dense,
+            indicator_at={
+                feature.position: len(values) + k for k, feature in enumerate(indicators)
+            },
+            names=_unique_names(every, column_names),
+            columns=[feature.position for feature in every],
+            category_sizes=tuple(feature.n_codes for feature in every),
+            n_dense=len(dense),
         )
+
+
+def _indicators(groups: Sequence[ColumnGroup]) -> list[Feature]:
+    return [
+        Feature(f"{spec.name}_missing", spec.position)
+        for group in groups
+        for spec in group.specs
+        if spec.has_indicator
+    ]
+
+
+def _unique_names(features: Sequence[Feature], column_names: Sequence[str]) -> list[str]:
+    taken = set(column_names)
+    names = []
+    for feature in features:
+        name = feature.name
+        while feature.is_derived and name in taken:
+            name += "_"
+        taken.add(name)
+        names.append(name)
+    return names

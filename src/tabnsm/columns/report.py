@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tabnsm.columns.kinds import KINDS
 from tabnsm.columns.schema import ColumnSpec
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ColumnRow:
     distinct : int
         Number of distinct values in the training rows.
     note : str
-        A word on what was done.
+        What was done with it.
     """
 
     name: str
@@ -79,10 +80,7 @@ class ColumnReport:
 
     @classmethod
     def from_specs(
-        cls,
-        specs: Sequence[ColumnSpec],
-        d_text: int | Sequence[int] = 0,
-        text_note: str = "",
+        cls, specs: Sequence[ColumnSpec], facts: Mapping[str, Any] | None = None
     ) -> ColumnReport:
         """Report on the columns of an encoder.
 
@@ -90,39 +88,26 @@ class ColumnReport:
         ----------
         specs : sequence of ColumnSpec
             All columns.
-        d_text : int or sequence of int, default=0
-            Number of features of the joined text, or of each text column.
-        text_note : str, default=""
-            A word on the text columns.
+        facts : mapping, optional
+            What the groups of columns save beside the specs; needed for text.
 
         Returns
         -------
         ColumnReport
             One row per column.
         """
-        rows = []
-        texts = [spec for spec in specs if spec.kind == "text"]
-        is_joined = isinstance(d_text, int)
-        widths = iter([d_text, *[0] * len(texts)] if isinstance(d_text, int) else d_text)
-        for spec in specs:
-            n_features, note = int(spec.has_indicator), spec.note
-            if spec.kind == "numeric":
-                n_features += int(spec.has_value)
-            elif spec.kind == "date":
-                n_features += len(spec.date_parts)
-            elif spec.kind == "category":
-                n_features = 1
-            elif spec.kind == "text":
-                n_features = next(widths)
-                if spec is texts[0]:
-                    more = text_note
-                else:
-                    more = f"joined with {texts[0].name}" if is_joined else ""
-                note = "; ".join(part for part in (note, more) if part)
-            rows.append(
+        described = {spec.position: (0, spec.note) for spec in specs}
+        for kind, group in KINDS.items():
+            mine = [spec for spec in specs if spec.kind == kind]
+            found = group.describe(mine, facts or {})
+            described |= {spec.position: row for spec, row in zip(mine, found, strict=True)}
+        return cls(
+            [
                 ColumnRow(spec.name, spec.kind, n_features, spec.missing, spec.distinct, note)
-            )
-        return cls(rows)
+                for spec in specs
+                for n_features, note in [described[spec.position]]
+            ]
+        )
 
     def __iter__(self) -> Iterator[ColumnRow]:
         return iter(self.rows)

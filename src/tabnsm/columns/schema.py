@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tabnsm.columns.category import n_codes
+from tabnsm.columns.vocabulary import n_codes
 from tabnsm.tables.number_format import PLAIN, NumberFormat
 
 # Models of earlier versions read "1,234" as missing, and dates as numbers.
@@ -29,7 +29,7 @@ class ColumnSpec:
     distinct : int
         Number of distinct values in the fit rows.
     note : str
-        A word for the user.
+        What the user should know of it.
     has_value : bool
         Whether a numeric column has a feature of its own; one that is constant where present
         has only its indicator.
@@ -72,14 +72,6 @@ class ColumnSpec:
         """Number of category codes, code 0 for unseen values included."""
         return n_codes(self.vocabulary, missing_code=self.missing_code)
 
-    @property
-    def varies(self) -> bool:
-        """Whether its features differ between the fit rows; a missing value may be a difference."""
-        if self.kind == "drop":
-            return False
-        tells_missing = self.has_indicator or self.missing_code or self.kind == "text"
-        return self.distinct > 1 or (self.distinct == 1 and self.missing > 0 and tells_missing)
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form.
 
@@ -92,7 +84,7 @@ class ColumnSpec:
 
     @classmethod
     def from_dict(cls, entries: dict[str, Any]) -> ColumnSpec:
-        """Read back :meth:`to_dict`, also after a trip through JSON.
+        """Read :meth:`to_dict`, also after a round trip through JSON.
 
         Parameters
         ----------

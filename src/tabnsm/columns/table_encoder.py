@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,16 @@ from torch import Tensor
 
 from tabnsm.columns.bins import find_bins
 from tabnsm.columns.config import EncoderConfig
-from tabnsm.columns.dense import STANDARDIZED_KINDS, DenseBlock, number_blocks
 from tabnsm.columns.encoded import EncodedTable, TextFeatures
-from tabnsm.columns.fitting import ColumnFitter, FittedColumn
+from tabnsm.columns.fitting import FitScope, FittedColumn
+from tabnsm.columns.group import ColumnGroup
+from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Layout
+from tabnsm.columns.matched import MatchedTable
+from tabnsm.columns.notes import RowNotes
 from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
-from tabnsm.columns.standardize import Standardizer
-from tabnsm.columns.text import TextBlock
-from tabnsm.columns.unseen import describe_unseen
+from tabnsm.columns.text import leave_out_text
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
 from tabnsm.tables.reading import ReadingNotes
 from tabnsm.tables.table_input import Table
@@ -99,22 +99,15 @@ class TableEncoder:
             limit is too short for the text and there are no other columns.
         """
         rows = _row_numbers(fit_rows, table.n_rows)
-        fitted = self._fit_columns(table, rows)
+        self._check_names(table)
+        matched = MatchedTable.at_fit(table)
+        fitted = self._fit_columns(matched, rows)
         _warn_reading(fitted)
         self.specs = [column.spec for column in fitted]
-        text = None
-        texts: tuple[TextFeatures, ...] = ()
-        if any(spec.kind == "text" for spec in self.specs):
-            try:
-                text = TextBlock.create(self.config, seconds_left)
-                factors = self._text_columns(table, range(table.n_columns))
-                texts = text.fit_transform(factors, rows, seconds_left)
-            except TextTooSlowError as error:
-                text = None
-                self._leave_out_text(error)
-        statistics = {kind: _stack(fitted, kind) for kind in STANDARDIZED_KINDS}
-        self._settle(statistics, table.has_names, text)
-        dense, _ = self._dense.encode(table, range(table.n_columns))
+        groups = [group.from_fitted(fitted, self.config) for group in KINDS.values()]
+        texts = self._fit_together(groups, matched, rows, seconds_left)
+        self._finish(groups, table.has_names)
+        dense, _ = self._write(matched)
         self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense), texts)
 
@@ -139,18 +132,11 @@ class TableEncoder:
         InvalidDataError
             If a column is missing, or holds words where it held numbers.
         """
-        positions = self._positions_in(table)
-        notes = ReadingNotes()
-        dense, odd = self._dense.encode(table, positions, notes)
-        notes.warn(fitting=False)
-        if odd.far:
-            _warn_far(odd.far)
-        if odd.unseen:
-            warn(describe_unseen(odd.unseen))
-        if self._text is None:
-            return EncodedTable(torch.from_numpy(dense))
-        texts = self._text.transform(self._text_columns(table, positions))
-        return EncodedTable(torch.from_numpy(dense), texts)
+        matched = MatchedTable(table, self._positions_in(table))
+        dense, notes = self._write(matched)
+        notes.warn()
+        texts = [text for group in self._groups for text in group.encode_distinct(matched)]
+        return EncodedTable(torch.from_numpy(dense), tuple(texts))
 
     def describe(self) -> ColumnReport:
         """What was understood of each column.
@@ -160,9 +146,8 @@ class TableEncoder:
         ColumnReport
             One row per input column; prints as a table.
         """
-        d_text = 0 if self._text is None else self._text.d_text
-        note = "" if self._text is None else self._text.note
-        return ColumnReport.from_specs(self.specs, d_text, note)
+        facts = {name: fact for group in self._groups for name, fact in group.to_state()[1].items()}
+        return ColumnReport.from_specs(self.specs, facts)
 
     def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything fitted, as tensors and JSON-able facts.
@@ -172,18 +157,16 @@ class TableEncoder:
         tuple of dict
             Tensors and facts for :meth:`from_state`.
         """
-        tensors = self._dense.to_state()
+        tensors: dict[str, Tensor] = {} if self.bins is None else {"bins": self.bins}
         meta: dict[str, Any] = {
             "config": self.config.to_dict(),
             "columns": [spec.to_dict() for spec in self.specs],
             "has_names": self._has_names,
-            "text": None,
         }
-        if self.bins is not None:
-            tensors["bins"] = self.bins
-        if self._text is not None:
-            text_tensors, meta["text"] = self._text.to_state()
-            tensors.update({f"text.{key}": value for key, value in text_tensors.items()})
+        for group in self._groups:
+            group_tensors, facts = group.to_state()
+            tensors |= group_tensors
+            meta |= facts
         return tensors, json.loads(json.dumps(meta))
 
     @classmethod
@@ -220,21 +203,16 @@ class TableEncoder:
         if text_encoder is not None:
             options["text_encoder"] = text_encoder
         encoder = cls(EncoderConfig(**options))
-        text = None
-        if meta["text"] is not None:
-            text_tensors = {
-                key.removeprefix("text."): value
-                for key, value in tensors.items()
-                if key.startswith("text.")
-            }
-            text = TextBlock.from_state(text_tensors, meta["text"], encoder.config)
         encoder.specs = [ColumnSpec.from_dict(entries) for entries in meta["columns"]]
-        statistics = {kind: Standardizer.from_tensor(tensors[kind]) for kind in STANDARDIZED_KINDS}
-        encoder._settle(statistics, meta["has_names"], text)
+        groups = [
+            group.from_state(encoder.specs, tensors, meta, encoder.config)
+            for group in KINDS.values()
+        ]
+        encoder._finish(groups, meta["has_names"])
         encoder.bins = tensors["bins"].clone() if "bins" in tensors else None
         return encoder
 
-    def _fit_columns(self, table: Table, rows: NDArray[np.int64] | None) -> list[FittedColumn]:
+    def _check_names(self, table: Table) -> None:
         unknown = [name for name in self.config.column_kinds if name not in table.names]
         if unknown:
             raise InvalidOptionError(
@@ -242,57 +220,55 @@ class TableEncoder:
                 f" The columns are {', '.join(map(repr, table.names[:10]))}"
                 f"{', ...' if table.n_columns > 10 else ''}."
             )
-        fitted = _fit_all(ColumnFitter(self.config, rows), table)
+
+    def _fit_columns(
+        self, table: MatchedTable, rows: NDArray[np.int64] | None
+    ) -> list[FittedColumn]:
+        fitted = fit_columns(table, FitScope(self.config, rows))
         if all(column.spec.kind == "drop" for column in fitted):
-            fitted = _fit_all(ColumnFitter(self.config, rows, keep_constant=True), table)
+            fitted = fit_columns(table, FitScope(self.config, rows, keep_constant=True))
         if all(column.spec.kind == "drop" for column in fitted):
             notes = sorted({column.spec.note for column in fitted})
             raise InvalidDataError(
-                f"A table must have a column with values, got {table.n_columns} column(s), all "
+                f"A table must have a column with values, got {len(fitted)} column(s), all "
                 f"{' or '.join(notes)}. Check how the file was read."
             )
         return fitted
 
-    def _leave_out_text(self, error: TextTooSlowError) -> None:
-        """Drop the text columns, for which there is no time; an error if they are all there is."""
-        names = ", ".join(repr(spec.name) for spec in self.specs if spec.kind == "text")
-        found = (
-            f"{error.work} would take about {error.seconds:.0f} s, which is over half of the "
-            f"{error.seconds_left:.1f} s left of time_limit"
-        )
-        longer = 2 * error.seconds - error.seconds_left
-        remedy = f"Raise time_limit by about {longer:.0f} s"
-        if error.n_done and self.config.text_cache:
-            remedy += f"; the {error.n_done:,} texts embedded so far are in the cache"
-        if all(spec.kind in ("drop", "text") for spec in self.specs):
-            raise InvalidOptionError(
-                "time_limit must be long enough for the text of a table without other columns. "
-                f"{found}. {remedy}."
-            ) from error
-        warn(f"{found}. The text columns {names} are left out of this fit. {remedy}.")
-        note = "left out: embedding its text takes longer than half of time_limit"
-        self.specs = [
-            replace(spec, kind="drop", note=note) if spec.kind == "text" else spec
-            for spec in self.specs
-        ]
+    def _fit_together(
+        self,
+        groups: list[ColumnGroup],
+        table: MatchedTable,
+        rows: NDArray[np.int64] | None,
+        seconds_left: SecondsLeft | None,
+    ) -> tuple[TextFeatures, ...]:
+        """Fit each group as a whole; one that takes too long is left out."""
+        texts: list[TextFeatures] = []
+        for k, group in enumerate(groups):
+            try:
+                texts += group.fit_together(table, rows, seconds_left)
+            except TextTooSlowError as error:
+                self.specs = leave_out_text(self.specs, error, self.config)
+                groups[k] = group.from_fitted([], self.config)
+        return tuple(texts)
 
-    def _settle(
-        self, statistics: dict[str, Standardizer], has_names: bool, text: TextBlock | None
-    ) -> None:
-        """Derive from `specs` all that need not be saved."""
-        embed = self.config.category_encoding == "embedding"
-        d_text = 0 if text is None else text.d_text
-        layout = Layout.of(self.specs, d_text=d_text, embed_categories=embed)
-        self._dense = DenseBlock(
-            layout, **statistics, clip=self.config.clip_outliers, embed_categories=embed
-        )
-        self._text = text
+    def _finish(self, groups: list[ColumnGroup], has_names: bool) -> None:
+        """Derive from the groups all that need not be saved."""
+        self._groups = groups
         self._names = [spec.name for spec in self.specs]
         self._has_names = has_names
-        self.feature_names = layout.names
-        self.feature_columns = layout.columns
-        self.category_sizes = layout.category_sizes
-        self.n_features = len(layout.names)
+        self._layout = Layout.of(groups, self._names)
+        self.feature_names = self._layout.names
+        self.feature_columns = self._layout.columns
+        self.category_sizes = self._layout.category_sizes
+        self.n_features = len(self._layout.names)
+
+    def _write(self, table: MatchedTable) -> tuple[NDArray[np.float32], RowNotes]:
+        dense = np.empty((table.table.n_rows, self._layout.n_dense), dtype=np.float32)
+        notes = RowNotes()
+        for group in self._groups:
+            group.write(table, self._layout, dense, notes)
+        return dense, notes
 
     def _find_bins(
         self, dense: NDArray[np.float32], rows: NDArray[np.int64] | None
@@ -341,30 +317,6 @@ class TableEncoder:
                 "matched."
             )
 
-    def _text_columns(self, table: Table, positions: Sequence[int]) -> list[Any]:
-        return [
-            table.column(table.names[positions[spec.position]]).to_factor()
-            for spec in self.specs
-            if spec.kind == "text"
-        ]
-
-
-def _fit_all(fitter: ColumnFitter, table: Table) -> list[FittedColumn]:
-    fitted: dict[int, FittedColumn] = {}
-    kinds = fitter.config.column_kinds
-    plain = [
-        ColumnSpec(position, name, "numeric")
-        for position, (name, is_number) in enumerate(zip(table.names, table.is_number, strict=True))
-        if is_number and kinds.get(name, "numeric") == "numeric"
-    ]
-    for block, matrix in number_blocks(table, plain, range(table.n_columns)):
-        for k, spec in enumerate(block):
-            fitted[spec.position] = fitter.fit_number(spec.name, spec.position, matrix[:, k])
-    for position, name in enumerate(table.names):
-        if position not in fitted:
-            fitted[position] = fitter.fit(table.column(name), position)
-    return [fitted[position] for position in range(table.n_columns)]
-
 
 def _warn_reading(fitted: list[FittedColumn]) -> None:
     used = [column for column in fitted if column.spec.kind != "drop"]
@@ -379,12 +331,6 @@ def _warn_reading(fitted: list[FittedColumn]) -> None:
     notes.warn(fitting=True)
 
 
-def _stack(fitted: list[FittedColumn], kind: str) -> Standardizer:
-    return Standardizer.stack(
-        [c.standardizer for c in fitted if c.spec.kind == kind and c.standardizer is not None]
-    )
-
-
 def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
     if rows is None:
         return None
@@ -394,13 +340,3 @@ def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
     if len(chosen) == 0:
         raise InvalidDataError(f"fit_rows must hold at least 1 of the {n_rows} rows, got none.")
     return chosen.astype(np.int64)
-
-
-def _warn_far(far: dict[str, int]) -> None:
-    worst = sorted(far, key=lambda name: -far[name])
-    named = ", ".join(f"{name!r} ({far[name]})" for name in worst[:5])
-    more = f" and {len(worst) - 5} more column(s)" if len(worst) > 5 else ""
-    warn(
-        f"{sum(far.values())} value(s) lie far outside the range of the training rows and were "
-        f"clipped to it, in {named}{more}. Predictions for these rows are extrapolations."
-    )
