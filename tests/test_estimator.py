@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
 from tabnsm.presets import PRESETS, Options, resolve_options
+from tabnsm.tables.sources import PandasSource
 from tests.fakes import FakeTextEncoder
 
 
@@ -651,3 +652,25 @@ def test_cp_reproduces_the_papers_linear_regression(data_dir: Path) -> None:
     )
     rmse = np.sqrt(np.mean((LinearRegression().fit(X, y).predict(X_test) - y_test) ** 2))
     assert float(rmse) == pytest.approx(9.277, abs=1e-3)
+
+
+def test_a_fit_converts_each_column_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    convert = PandasSource.arrow
+
+    def counted(self: PandasSource, position: int, name: str) -> Any:
+        reads.append(name)
+        return convert(self, position, name)
+
+    monkeypatch.setattr(PandasSource, "arrow", counted)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "size": np.random.default_rng(0).normal(size=n),
+            "city": ["oslo", "rome"] * (n // 2),
+            "price": [f"${k % 37},000" for k in range(n)],
+            "day": pd.date_range("2024-01-01", periods=n).astype(str),
+        }
+    )
+    TabNSMRegressor(random_state=0, max_epochs=1, n_ensemble=1).fit(frame, frame["size"] ** 2)
+    assert sorted(reads) == ["city", "day", "price"]

@@ -624,19 +624,20 @@ def _encode(
     # The user's own validation rows have texts, too, which must be embedded afterwards.
     share = 1.0 if given is None else table.n_rows / (table.n_rows + given[0].n_rows)
     limited = options.training.time_limit is not None
-    encoded = encoder.fit_transform(
-        table, fit_rows, (lambda: share * budget.seconds_left()) if limited else None
-    )
-    check_memory(
-        options.architecture,
-        options.training,
-        len(fit_rows),
-        encoder.n_features,
-        encoder.category_sizes,
-        encoder.bins,
-    )
-    for message in warn_about_columns(table, encoder, target, fit_rows):
-        warn(message)
+    with table.keep_columns():
+        encoded = encoder.fit_transform(
+            table, fit_rows, (lambda: share * budget.seconds_left()) if limited else None
+        )
+        check_memory(
+            options.architecture,
+            options.training,
+            len(fit_rows),
+            encoder.n_features,
+            encoder.category_sizes,
+            encoder.bins,
+        )
+        for message in warn_about_columns(table, encoder, target, fit_rows):
+            warn(message)
     if given is None:
         return encoder, split_rows(encoded, target, weight, held_out)
     validation = encoder.transform(given[0])

@@ -6,6 +6,7 @@ import pytest
 
 from tabnsm.columns import EncoderConfig, TableEncoder, warn_about_columns
 from tabnsm.tables import Table
+from tabnsm.tables.sources import PandasSource
 from tests.fakes import FakeTextEncoder
 
 N = 400
@@ -68,7 +69,7 @@ def test_ordinary_columns_are_left_alone(values):
         ([f"area {k % 15}" for k in range(N)], np.arange(N) % 15 * 10.0),
     ],
 )
-def test_columns_that_give_the_target_away_are_noticed(values, y):
+def test_columns_that_leak_the_target_are_noticed(values, y):
     values = np.asarray(values)
     table = Table.from_native(pd.DataFrame({"c": values}))
     encoder = TableEncoder(EncoderConfig(text_encoder=FakeTextEncoder(2), text_cache=False))
@@ -87,3 +88,56 @@ def test_only_the_fit_rows_count():
 def test_small_tables_and_missing_targets_are_silent():
     assert messages(np.arange(40), Y[:40]) == []
     assert messages(Y * 2, np.where(np.arange(N) < 380, np.nan, Y)) == []
+
+
+def mixed_frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "plain": NOISE,
+            "price": [f"${y:.3f}" for y in Y],
+            "code": [f"A-{k:05d}" for k in range(N)],
+            "day": pd.date_range("2024-01-01", periods=N).astype(str),
+            "when": pd.date_range("2024-01-01", periods=N),
+            "city": RNG.choice(["oslo", "rome"], N),
+            "zip": RNG.integers(0, 5, N),
+            "count": pd.Series(RNG.integers(0, 5, N), dtype=object),
+        }
+    )
+
+
+@pytest.fixture
+def reads(monkeypatch) -> list[str]:
+    """Names of the columns that are converted, one entry each time."""
+    names: list[str] = []
+    convert = PandasSource.arrow
+
+    def counted(self: PandasSource, position: int, name: str) -> object:
+        names.append(name)
+        return convert(self, position, name)
+
+    monkeypatch.setattr(PandasSource, "arrow", counted)
+    return names
+
+
+def test_checks_read_no_column_again(reads):
+    table = Table.from_native(mixed_frame())
+    encoder = TableEncoder(
+        EncoderConfig(
+            text_encoder=FakeTextEncoder(2), text_cache=False, column_kinds={"zip": "category"}
+        )
+    )
+    with table.keep_columns():
+        encoder.fit_transform(table, np.arange(N // 2))
+        found = warn_about_columns(table, encoder, Y, np.arange(N // 2))
+    assert [message.split()[1] for message in found] == ["'code'", "'price'"]
+    assert sorted(reads) == ["city", "code", "count", "day", "price", "when", "zip"]
+
+
+def test_kept_columns_change_no_message():
+    table = Table.from_native(mixed_frame())
+    encoder = TableEncoder(EncoderConfig(text_encoder=FakeTextEncoder(2), text_cache=False))
+    with table.keep_columns():
+        encoder.fit_transform(table)
+        kept = warn_about_columns(table, encoder, Y)
+    assert kept == warn_about_columns(table, encoder, Y)
+    assert len(kept) == 2

@@ -54,3 +54,28 @@ def test_used_values_and_their_counts():
     factor = Column("c", pa.array(["a", "b", "a", None, "c"])).to_factor()
     values, counts = factor.used(np.array([0, 2, 3, 4]))
     assert (values, counts.tolist()) == (["a", "c"], [2, 1])
+
+
+def test_strings_are_parsed_once_for_each_format():
+    column = Column("c", pa.array(["1,5", "2,5", None, "1,5"]))
+    calls = []
+
+    def parse(values: list[str], written: str) -> int:
+        calls.append((values, written))
+        return len(calls)
+
+    assert [column.parse(parse, "a"), column.parse(parse, "b"), column.parse(parse, "a")] == [
+        1,
+        2,
+        1,
+    ]
+    assert calls == [(["1,5", "2,5"], "a"), (["1,5", "2,5"], "b")]
+
+
+def test_a_column_of_strings_keeps_no_second_copy_of_them():
+    column = Column("c", pa.array(["a", "b", None]))
+    factor = column.to_factor()
+    assert column._data is None
+    assert (len(column), column.storage, column.is_duration) == (3, "string", False)
+    assert column.to_factor() is factor
+    assert np.isnan(column.to_float()).all()

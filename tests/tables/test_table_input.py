@@ -123,3 +123,17 @@ def test_a_table_without_rows_only_where_it_is_allowed():
         assert Table.from_native(empty, min_rows=0).n_rows == 0
     with pytest.raises(InvalidDataError, match=r"0 feature\(s\)"):
         Table.from_native(np.empty((0, 0)), min_rows=0)
+
+
+def test_columns_are_kept_within_the_context_alone():
+    table = Table.from_native(pd.DataFrame({"a": ["x", "y"], "n": [1, 2]}))
+    with table.keep_columns():
+        first = table.column("a")
+        with table.keep_columns():
+            assert table.column("a") is first
+        assert table.column("a") is first
+        assert table.take(np.array([1])).column("a") is not first
+    assert table.column("a") is not first
+    with pytest.raises(KeyError), table.keep_columns():
+        table.column("b")
+    assert table.column("a") is not table.column("a")

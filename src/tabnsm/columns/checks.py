@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.columns.kinds import KINDS
+from tabnsm.columns.matched import MatchedTable
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.table_encoder import TableEncoder
 from tabnsm.tables.date_format import find_date_format
@@ -39,7 +41,7 @@ def warn_about_columns(
     Parameters
     ----------
     table : Table
-        The input columns.
+        The input columns; within its `keep_columns`, none that the fit has read is read again.
     encoder : TableEncoder
         Fitted on the same table and rows.
     y : ndarray of float64
@@ -62,7 +64,7 @@ def warn_about_columns(
         )
     if len(rows) < _MIN_ROWS:
         return messages
-    ids = [spec.name for spec in used if _looks_like_id(table, spec, rows)]
+    ids = _find_ids(table, used, rows)
     if ids:
         messages.append(
             f"{_listed(ids)} look{_s(ids)} like a row id, which does not help on new rows. "
@@ -88,22 +90,45 @@ def _s(names: Sequence[str]) -> str:
     return "s" if len(names) == 1 else ""
 
 
-def _looks_like_id(table: Table, spec: ColumnSpec, rows: NDArray[np.int64]) -> bool:
-    if spec.missing or spec.distinct != len(rows):
+def _numbers(table: Table, specs: Sequence[ColumnSpec]) -> Iterator[tuple[ColumnSpec, Floats]]:
+    for block, matrix, _ in MatchedTable.at_fit(table).number_blocks(specs):
+        for k, spec in enumerate(block):
+            yield spec, matrix[:, k]
+
+
+def _checked_as(specs: Sequence[ColumnSpec], form: str) -> list[ColumnSpec]:
+    return [spec for spec in specs if KINDS[spec.kind].checked_as == form]
+
+
+def _find_ids(table: Table, specs: Sequence[ColumnSpec], rows: NDArray[np.int64]) -> list[str]:
+    unique = [spec for spec in specs if not spec.missing and spec.distinct == len(rows)]
+    numbers = [
+        spec
+        for spec in _checked_as(unique, "numbers")
+        if not (spec.number_format.prefix or spec.number_format.suffix)
+    ]
+    found = {
+        spec.name
+        for spec, values in _numbers(table, numbers)
+        if _are_number_ids(spec.name, values[rows])
+    }
+    found |= {
+        spec.name
+        for spec in _checked_as(unique, "strings")
+        if _are_string_ids(table.column(spec.name).to_factor().values)
+    }
+    return [spec.name for spec in specs if spec.name in found]
+
+
+def _are_number_ids(name: str, values: Floats) -> bool:
+    if not (values == np.floor(values)).all():
         return False
-    column = table.column(spec.name)
-    if spec.kind == "numeric":
-        if spec.number_format.prefix or spec.number_format.suffix:
-            return False
-        values = column.to_float(spec.number_format)[rows]
-        return bool((values == np.floor(values)).all()) and (
-            _is_named_like_id(spec.name) or _is_sequence(values)
-        )
-    if spec.kind in ("text", "category"):
-        words = column.to_factor().values
-        code_like = [" " not in word and any(c.isdigit() for c in word) for word in words]
-        return bool(np.mean(code_like) >= _MOSTLY) and find_date_format(words) is None
-    return False
+    return _is_named_like_id(name) or _is_sequence(values)
+
+
+def _are_string_ids(values: Sequence[str]) -> bool:
+    code_like = [" " not in value and any(c.isdigit() for c in value) for value in values]
+    return bool(np.mean(code_like) >= _MOSTLY) and find_date_format(values) is None
 
 
 def _is_named_like_id(name: str) -> bool:
@@ -132,22 +157,33 @@ def _find_leaks(
     # Divided first, so that sums and squares of huge numbers stay finite.
     target = target / max(float(np.abs(target).max()), np.finfo(float).tiny)
     target = (target - target.mean()) / max(float(target.std()), np.finfo(float).tiny)
-    sample = table.take(rows)
     held_out = generator.random(len(rows)) < 0.5
-    return [spec.name for spec in specs if _predicts(sample, spec, target, held_out)]
+    is_number = table.is_number
+    numbers, strings = (_checked_as(specs, form) for form in ("numbers", "strings"))
+    # Plain numbers are read again, for few rows. All else was converted by the fit.
+    plain = [spec for spec in numbers if is_number[spec.position]]
+    converted = [spec for spec in numbers if not is_number[spec.position]]
+    sampled = itertools.chain(
+        _numbers(table.take(rows), plain) if plain else (),
+        ((spec, values[rows]) for spec, values in _numbers(table, converted)),
+    )
+    leaks = {spec.name for spec, values in sampled if _numbers_predict(values, target, held_out)}
+    leaks |= {
+        spec.name
+        for spec in strings
+        if _groups_predict(table.column(spec.name).to_factor().codes[rows], target, held_out)
+    }
+    return [spec.name for spec in specs if spec.name in leaks]
 
 
-def _predicts(table: Table, spec: ColumnSpec, y: Floats, held_out: NDArray[np.bool_]) -> bool:
-    column = table.column(spec.name)
-    if spec.kind in ("category", "text"):
-        codes = column.to_factor().codes
-        few = len(np.unique(codes)) <= max(1, len(codes) // (2 * _ROWS_PER_BIN))
-        return few and _group_score(codes, y, held_out) >= _NEAR_PERFECT
-    if spec.kind != "numeric":
-        return False
-    values = column.to_float(spec.number_format)
+def _groups_predict(codes: NDArray[np.int64], y: Floats, held_out: NDArray[np.bool_]) -> bool:
+    few = len(np.unique(codes)) <= max(1, len(codes) // (2 * _ROWS_PER_BIN))
+    return few and _group_score(codes, y, held_out) >= _NEAR_PERFECT
+
+
+def _numbers_predict(values: Floats, y: Floats, held_out: NDArray[np.bool_]) -> bool:
     present = np.isfinite(values)
-    # Half a column cannot give a whole target away.
+    # Half a column cannot leak a whole target.
     if present.mean() < 0.5 or present.sum() < _MIN_ROWS:
         return False
     values, y, held_out = values[present], y[present], held_out[present]

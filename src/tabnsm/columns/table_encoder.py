@@ -100,15 +100,16 @@ class TableEncoder:
         """
         rows = _row_numbers(fit_rows, table.n_rows)
         self._check_names(table)
-        matched = MatchedTable.at_fit(table)
-        fitted = self._fit_columns(matched, rows)
-        _warn_reading(fitted)
-        self.specs = [column.spec for column in fitted]
-        groups = [group.from_fitted(fitted, self.config) for group in KINDS.values()]
-        texts = self._fit_together(groups, matched, rows, seconds_left)
-        self._finish(groups, table.has_names)
-        dense, _ = self._write(matched)
-        self.bins = self._find_bins(dense, rows)
+        with table.keep_columns():
+            matched = MatchedTable.at_fit(table)
+            fitted = self._fit_columns(matched, rows)
+            _warn_reading(fitted)
+            self.specs = [column.spec for column in fitted]
+            groups = [group.from_fitted(fitted, self.config) for group in KINDS.values()]
+            texts = self._fit_together(groups, matched, rows, seconds_left)
+            self._finish(groups, table.has_names)
+            dense, _ = self._write(matched)
+            self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense), texts)
 
     def transform(self, table: Table) -> EncodedTable:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from tabnsm.tables.number_format import PLAIN, NumberFormat, parse_numbers
 from tabnsm.tables.objects import from_objects, nested_error
 
+F = TypeVar("F")
+T = TypeVar("T")
 Storage = Literal["number", "string", "categorical", "temporal", "empty"]
 
 _MICROSECONDS = 1_000_000
@@ -80,17 +83,20 @@ class Column:
 
     def __init__(self, name: str, data: Any) -> None:
         self.name = name
-        self._data = _settle_type(name, data)
+        self._data = _simplify_type(name, data)
+        self._type = self._data.type
+        self._n_rows = len(self._data)
+        self._parsed: dict[tuple[Any, Any], Any] = {}
 
     def __len__(self) -> int:
-        return len(self._data)
+        return self._n_rows
 
     @cached_property
     def storage(self) -> Storage:
         """How the values are stored, before any look at what they mean."""
         import pyarrow.types as pt
 
-        kind = self._data.type
+        kind = self._type
         if pt.is_null(kind):
             return "empty"
         if pt.is_dictionary(kind):
@@ -104,7 +110,7 @@ class Column:
         """Whether the values are lengths of time, which become seconds."""
         import pyarrow.types as pt
 
-        return bool(pt.is_duration(self._data.type))
+        return bool(pt.is_duration(self._type))
 
     def to_float(self, number_format: NumberFormat = PLAIN) -> NDArray[np.float64]:
         """Values as float64 with NaN for missing ones, and for strings that are no numbers.
@@ -125,7 +131,7 @@ class Column:
             return np.full(len(self), np.nan)
         if self.storage in ("string", "categorical"):
             factor = self.to_factor()
-            return np.append(parse_numbers(factor.values, number_format)[0], np.nan)[factor.codes]
+            return np.append(self.parse(parse_numbers, number_format)[0], np.nan)[factor.codes]
         if self.storage == "temporal":
             micros, missing = self.to_microseconds()
             return np.where(missing, np.nan, micros / _MICROSECONDS)
@@ -167,13 +173,36 @@ class Column:
         if self.storage == "empty":
             return Factor(np.full(len(self), -1, dtype=np.int64), [])
         if self.storage == "number":
-            is_boolean = pt.is_boolean(self._data.type)
+            is_boolean = pt.is_boolean(self._type)
             return _factorize(self.to_float(), _write_boolean if is_boolean else _write_number)
         if self.storage == "temporal":
             micros, missing = self.to_microseconds()
             factor = _factorize(micros, write_date)
             return Factor(np.where(missing, -1, factor.codes), factor.values)
-        return _factorize_strings(self._data)
+        factor = _factorize_strings(self._data)
+        self._data = None  # the factor says it all, and is kept beside other columns of a fit
+        return factor
+
+    def parse(self, parser: Callable[[list[str], F], T], written: F) -> T:
+        """Parse the distinct strings, once for each parser and format.
+
+        Parameters
+        ----------
+        parser : callable
+            Takes the distinct strings and the format.
+        written : object
+            The format; hashable.
+
+        Returns
+        -------
+        object
+            What the parser gave; not to be changed.
+        """
+        key = (parser, written)
+        if key not in self._parsed:
+            self._parsed[key] = parser(self.to_factor().values, written)
+        parsed: T = self._parsed[key]
+        return parsed
 
 
 def write_date(micros: NDArray[np.int64]) -> list[str]:
@@ -273,7 +302,7 @@ def _one_chunk(data: Any) -> Any:
     return data.combine_chunks() if data.num_chunks else pa.array([], type=data.type)
 
 
-def _settle_type(name: str, data: Any) -> Any:
+def _simplify_type(name: str, data: Any) -> Any:
     """Turn the rarer arrow types into one of those that :class:`Column` knows."""
     import pyarrow as pa
     import pyarrow.types as pt
@@ -282,7 +311,7 @@ def _settle_type(name: str, data: Any) -> Any:
     if pt.is_run_end_encoded(kind):
         import pyarrow.compute as pc
 
-        return _settle_type(name, pc.run_end_decode(_one_chunk(data)))
+        return _simplify_type(name, pc.run_end_decode(_one_chunk(data)))
     if pt.is_dictionary(kind):
         if pt.is_nested(kind.value_type):
             raise nested_error(name, kind)

@@ -82,7 +82,7 @@ def read_numbers(
             raise _no_numbers(column.name, column.to_factor().values[0], "dates")
         return values, None
     factor = column.to_factor()
-    parsed, valid, _ = parse_numbers(factor.values, number_format)
+    parsed, valid, _ = column.parse(parse_numbers, number_format)
     values = np.append(parsed, np.nan)[factor.codes]
     if valid.all():
         return values, None
@@ -111,7 +111,7 @@ def numbers_or_missing(column: Column) -> tuple[NDArray[np.float64], list[str]]:
         return column.to_float(), []
     factor = column.to_factor()
     number_format = find_number_format(*factor.used(), forced=True) or PLAIN
-    parsed, valid, _ = parse_numbers(factor.values, number_format)
+    parsed, valid, _ = column.parse(parse_numbers, number_format)
     others = _rejected(factor, valid | is_marker(factor.values))
     return np.append(parsed, np.nan)[factor.codes], others
 
@@ -150,7 +150,7 @@ def read_dates(
             f"Column {column.name!r} must hold dates, as it did when the model was fitted, got "
             "numbers. Convert them, for example with pandas.to_datetime."
         )
-    parsed, valid = parse_dates(factor.values, date_format or ANY_DATE)
+    parsed, valid = column.parse(parse_dates, date_format or ANY_DATE)
     micros = np.append(parsed, 0)[factor.codes]
     missing = np.append(~valid, True)[factor.codes]
     expected = f"dates written as {date_format}" if date_format else "dates"
@@ -159,7 +159,7 @@ def read_dates(
 
 @dataclass
 class ReadingNotes:
-    """What to tell the user about strings that were read as numbers or dates.
+    """Warnings about strings that were read as numbers or dates.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class ReadingNotes:
     ambiguous: dict[str, DateFormat] = field(default_factory=dict)
 
     def warn(self, *, fitting: bool) -> None:
-        """Warn of all columns at once, if there is anything to tell.
+        """Warn of all columns at once, if there is anything to report.
 
         Parameters
         ----------

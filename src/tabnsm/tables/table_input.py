@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Table:
         self.names = names
         self.has_names = has_names
         self._positions = {name: position for position, name in enumerate(names)}
+        self._kept: dict[str, Column] | None = None
 
     @classmethod
     def from_native(cls, X: Any, *, min_rows: int = 1) -> Table:
@@ -127,6 +129,37 @@ class Table:
         Column
             The column.
         """
+        if self._kept is None:
+            return self._read_column(name)
+        if name not in self._kept:
+            self._kept[name] = self._read_column(name)
+        return self._kept[name]
+
+    @contextmanager
+    def keep_columns(self) -> Iterator[None]:
+        """Convert a column at most once as long as this lasts; calls may be nested.
+
+        Number columns that are read by :meth:`numbers` need no conversion and are not kept.
+
+        Examples
+        --------
+        >>> table = Table.from_native([["a"], ["b"]])
+        >>> with table.keep_columns():
+        ...     table.column("x0") is table.column("x0")
+        True
+        >>> table.column("x0") is table.column("x0")
+        False
+        """
+        if self._kept is not None:
+            yield
+            return
+        self._kept = {}
+        try:
+            yield
+        finally:
+            self._kept = None
+
+    def _read_column(self, name: str) -> Column:
         return Column(name, self._source.arrow(self._positions[name], name))
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:

@@ -69,10 +69,11 @@ class TuningRows:
         if key not in self.encoded:
             encoder = TableEncoder(dataclasses.replace(config, verbose=min(self.verbose, 1)))
             fit_rows = np.flatnonzero(~self.held_out)
-            encoded = encoder.fit_transform(self.table, fit_rows)
-            if not self.encoded:
-                for message in warn_about_columns(self.table, encoder, self.target, fit_rows):
-                    warnings.warn(message, TabNSMWarning, stacklevel=4)
+            with self.table.keep_columns():
+                encoded = encoder.fit_transform(self.table, fit_rows)
+                if not self.encoded:
+                    for message in warn_about_columns(self.table, encoder, self.target, fit_rows):
+                        warnings.warn(message, TabNSMWarning, stacklevel=4)
             if self.given is None:
                 data = split_rows(encoded, self.target, self.weight, self.held_out)
             else:
