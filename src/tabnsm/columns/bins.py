@@ -1,4 +1,4 @@
-"""Where the straight bins of a number's token begin and how wide they are."""
+"""Where the bins of a number's piecewise-linear encoding begin and how wide they are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-# A straight line does for two values.
+# A linear encoding is exact for two values.
 _MIN_VALUES = 3
-# Numbers that come back are often codes, or times: they have more bins, as far as the number of
+# Repeated numbers are often codes, or times: they have more bins, as far as the number of
 # features allows.
 _MIN_REPEATS = 4
 _CODE_FACTOR = 4
-_MOST_IN_ALL = 2**15
+_MAX_IN_ALL = 2**15
 
 
 def find_bins(
@@ -23,7 +23,7 @@ def find_bins(
     n_features: int,
     n_bins: int,
 ) -> Tensor:
-    """Pieces between quantiles of the fit rows, or between values where these are few.
+    """Bins between quantiles of the fit rows, or between values where these are few.
 
     A feature whose values occur four times each or more on average has up to four times as many
     bins, because its values may be codes or times; in tables of more than 512 features it has
@@ -40,7 +40,7 @@ def find_bins(
     n_features : int
         Number of features, text included.
     n_bins : int
-        Most bins of a feature whose values are quantities.
+        Maximum number of bins of a feature whose values are quantities.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def find_bins(
     tensor([[[0., 1.],
              [1., 2.]]])
     """
-    for_codes = max(min(_CODE_FACTOR * n_bins, _MOST_IN_ALL // n_features), n_bins)
+    for_codes = max(min(_CODE_FACTOR * n_bins, _MAX_IN_ALL // n_features), n_bins)
     ends_of = {}
     for k in np.flatnonzero(is_number):
         values = np.sort(dense[:, k] if rows is None else dense[rows, k])
@@ -69,9 +69,9 @@ def find_bins(
         if len(distinct) < _MIN_VALUES:
             continue
         ends = distinct
-        most = for_codes if len(values) >= _MIN_REPEATS * len(distinct) else n_bins
-        if len(distinct) > most + 1:
-            places = np.linspace(0, len(values) - 1, most + 1).round().astype(np.int64)
+        limit = for_codes if len(values) >= _MIN_REPEATS * len(distinct) else n_bins
+        if len(distinct) > limit + 1:
+            places = np.linspace(0, len(values) - 1, limit + 1).round().astype(np.int64)
             ends = np.unique(values[places])
         ends_of[k] = ends
     width = max((len(ends) - 1 for ends in ends_of.values()), default=1)

@@ -131,7 +131,7 @@ class TableEncoder:
         Raises
         ------
         InvalidDataError
-            If a column is missing, or holds words where it held numbers.
+            If a column is missing, or holds text where it held numbers.
         """
         matched = MatchedTable(table, self._positions_in(table))
         dense, notes = self._write(matched)

@@ -1,4 +1,4 @@
-"""Category columns whose new values are mostly none of the training rows'."""
+"""Category columns of which most new values are not in the training rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnseenValues:
     examples : tuple of str
         The most frequent ones.
     hint : str
-        How they differ from the known values, where that can be told; else empty.
+        How they differ from the known values, where that is known; else empty.
     """
 
     name: str

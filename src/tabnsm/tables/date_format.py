@@ -158,7 +158,7 @@ def find_date_format(
     counts = np.ones(len(values), dtype=np.int64) if counts is None else counts
     sample, weights = (values, counts) if forced else frequent_values(values, counts)
     alike = np.array([bool(_LIKE_A_DATE.fullmatch(value.strip())) for value in sample], dtype=bool)
-    # Free text is told from dates by a few strings, without reading the rest.
+    # A few strings tell free text from dates, without reading the rest.
     if not alike.any() or not (forced or weights[alike].sum() >= weights.sum() / 2):
         return None
     markers = is_marker(values)

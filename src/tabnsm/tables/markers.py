@@ -14,7 +14,7 @@ MAX_OTHER_SHARE = 0.02
 MIN_DISTINCT = 10
 """Distinct values below which a string that is no marker is a category, not an odd number."""
 SAMPLE_SIZE = 20
-"""Distinct strings by which free text is told from numbers and dates."""
+"""Number of distinct strings that are looked at to tell free text from numbers and dates."""
 
 # fmt: off
 _MARKERS = frozenset({

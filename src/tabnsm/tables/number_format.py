@@ -199,7 +199,7 @@ def find_number_format(
     Returns
     -------
     NumberFormat or None
-        None if they are something else: words, dates, or codes such as "01234".
+        None if they are something else: text, dates, or codes such as "01234".
 
     Examples
     --------
@@ -213,7 +213,7 @@ def find_number_format(
     sample, weights = (values, counts) if forced else frequent_values(values, counts)
     if parse_floats(sample)[1].all() and parse_floats(values)[1].all():
         return PLAIN if forced or not are_codes(values) else None
-    # Free text is told from numbers by a few strings, without reading the rest.
+    # A few strings tell free text from numbers, without reading the rest.
     candidates = _candidates(sample, weights, minimum=1 if forced else weights.sum() / 2)
     if not candidates:
         return None

@@ -39,7 +39,7 @@ class DeferredEncoder:
 
     @classmethod
     def find(cls, name: str, precision: str, d_text: int) -> DeferredEncoder | None:
-        """The model of that name, if its fingerprint can be told without building it.
+        """The model of that name, if its fingerprint can be computed without building it.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class DeferredEncoder:
         try:
             stamp = (folder / "model.safetensors").stat()
             fingerprint = _of_files(folder, precision, stamp.st_mtime_ns, stamp.st_size)
-        except Exception:  # files of any shape: what cannot be told here, loading finds out
+        except Exception:  # files of any shape: loading reports what is wrong with them
             return None
         return cls(name, precision, fingerprint, d_text)
 

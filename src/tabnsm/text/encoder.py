@@ -95,7 +95,7 @@ def recall_encoder(
     Returns
     -------
     TextEncoder
-        Perhaps another one: its fingerprint says so.
+        Possibly another one, which its fingerprint shows.
     """
     if isinstance(encoder, str):
         from tabnsm.text.deferred import DeferredEncoder
