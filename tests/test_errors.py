@@ -99,7 +99,7 @@ def test_warnings_of_the_text_cache(
     monkeypatch.setenv("TABNSM_CACHE", str(tmp_path / "file"))
     warned_here(lambda: model.fit(text, y), "cannot be used")
     monkeypatch.setenv("TABNSM_CACHE", str(tmp_path))
-    from tabnsm.preprocessing.cache_file import cache_path
+    from tabnsm.text.cache_file import cache_path
 
     cache_path().parent.mkdir(exist_ok=True)
     cache_path().write_bytes(b"no database" * 1000)

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from tabnsm import TabNSMRegressor
 from tabnsm.prediction import predict_rows
-from tabnsm.preprocessing import Table
+from tabnsm.tables import Table
 
 
 class Mine(TabNSMRegressor):

@@ -24,11 +24,13 @@ ALLOWED = {
     "kernels": {"errors", "functional", "threads"},
     "rules": {"errors"},
     "nn": {"errors", "functional", "kernels", "rules"},
-    "preprocessing": {"errors", "rules", "threads"},
+    "tables": {"errors"},
+    "text": {"errors", "threads"},
+    "columns": {"errors", "rules", "tables", "text"},
     "metrics": {"errors"},
     "files": {"atomic", "errors"},
-    "target": {"errors", "metrics", "preprocessing", "rules"},
-    "prediction": {"errors", "threads"},
+    "target": {"columns", "errors", "metrics", "rules", "tables"},
+    "prediction": {"columns", "errors", "threads"},
 }
 ALLOWED["training"] = {
     "atomic",
@@ -37,12 +39,13 @@ ALLOWED["training"] = {
     "container",
     "functional",
     "nn",
-    "preprocessing",
+    "columns",
+    "tables",
     "metrics",
     "target",
     "prediction",
 }
-ALLOWED["options"] = {"nn", "preprocessing", "rules", "target", "training"}
+ALLOWED["options"] = {"columns", "nn", "rules", "target", "training"}
 ALLOWED["model_file"] = {
     "_version",
     "earlier",
@@ -52,7 +55,7 @@ ALLOWED["model_file"] = {
     "options",
     *ALLOWED["options"],
 }
-ALLOWED["attribution"] = {"errors", "functional", "nn", "prediction", "preprocessing", "rules"}
+ALLOWED["attribution"] = {"columns", "errors", "functional", "nn", "prediction", "rules"}
 ALLOWED["fitted"] = {
     "attribution",
     "model_file",

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
+from tabnsm.columns import EncodedTable
 from tabnsm.errors import InvalidOptionError
 from tabnsm.nn import Ensemble, TabNSM
 from tabnsm.prediction import predict_rows, resolve_device, tile_rows
-from tabnsm.preprocessing import EncodedTable
 
 CPU = torch.device("cpu")
 

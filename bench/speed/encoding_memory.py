@@ -18,8 +18,9 @@ from typing import Any
 import pandas as pd
 from measure import figure, forget_peak, memory, show
 
+from tabnsm.columns import TableEncoder
 from tabnsm.options import resolve_options
-from tabnsm.preprocessing import Table, TableEncoder
+from tabnsm.tables import Table
 
 GOAL_MB = {"electric_vehicle_population": 1536.0}
 

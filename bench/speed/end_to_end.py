@@ -25,7 +25,7 @@ from sides import TABNSM, MissingPeerError, peer
 from sklearn.model_selection import train_test_split
 
 from tabnsm import TabNSMRegressor
-from tabnsm.preprocessing import Table
+from tabnsm.tables import Table
 
 SPLIT = 42
 TREES, PATIENCE = 2000, 50

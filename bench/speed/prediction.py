@@ -14,8 +14,8 @@ import torch
 from measure import Run, figure, in_turns, show
 from sides import TABNSM, Peer, make_peers, make_tabnsm, random_table
 
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.prediction import predict_rows
-from tabnsm.preprocessing.encoded import EncodedTable
 
 GOALS, GOAL_FEATURES = {"TabM": 2.0}, 400
 # FT-Transformer predicts some 40 rows a second: as many rows as the others would take minutes.

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tabnsm.columns.bins import find_bins
+from tabnsm.columns.config import EncoderConfig
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.nn import TabNSM
-from tabnsm.preprocessing.bins import find_bins
-from tabnsm.preprocessing.config import EncoderConfig
-from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.target import TargetConfig, TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig

@@ -22,10 +22,11 @@ import torch
 from measure import figure, in_turns, show
 from sides import MissingPeerError, peer
 
+from tabnsm.columns import TableEncoder
 from tabnsm.options import resolve_options
-from tabnsm.preprocessing import Table, TableEncoder
-from tabnsm.preprocessing.sentence import SentenceEncoder
-from tabnsm.preprocessing.text_embedding import embed_texts
+from tabnsm.tables import Table
+from tabnsm.text.embedding import embed_texts
+from tabnsm.text.sentence import SentenceEncoder
 
 SPEED_GOAL, COSINE_GOAL = 1.3, 0.999
 TABLE, COUNTED_TABLE = "nyc_air_quality", "electric_vehicle_population"

@@ -21,7 +21,7 @@ from tabnsm.training.prepare import FitRows, Validation
 from tabnsm.training.progress import TrainingProgress
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import TextEncoder
+    from tabnsm.text import TextEncoder
 
 
 class TabNSMRegressor(FittedRegressor):

@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
+from tabnsm.columns import TableEncoder
 from tabnsm.model_file import load_model, save_model
 from tabnsm.nn.ensemble import Ensemble, join_networks
 from tabnsm.nn.model import TabNSM
 from tabnsm.options import Options
 from tabnsm.prediction import predict_rows, resolve_device
-from tabnsm.preprocessing import Table, TableEncoder
+from tabnsm.tables import Table
 from tabnsm.target import TargetModel
 from tabnsm.torch_state import usual_torch
 from tabnsm.training.history import History
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tabnsm.attribution import Explanation
-    from tabnsm.preprocessing import ColumnReport, TextEncoder
+    from tabnsm.columns import ColumnReport
+    from tabnsm.text import TextEncoder
     from tabnsm.training.ensemble import EnsembleTraining
     from tabnsm.training.history import ValidationScores
     from tabnsm.training.prepare import PreparedFit

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tabnsm._version import __version__
+from tabnsm.columns import EncoderConfig, TableEncoder
 from tabnsm.container import read_container, write_container
 from tabnsm.earlier import MISSING_OPTIONS, rename_tensor, upgrade_meta
 from tabnsm.errors import ModelFileError, TabNSMError
@@ -17,13 +18,12 @@ from tabnsm.files.output_path import check_model_ending
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.options import plain_value, resolve_options
-from tabnsm.preprocessing import EncoderConfig, TableEncoder
 from tabnsm.target import TargetModel
 from tabnsm.training.history import History
 
 if TYPE_CHECKING:
     from tabnsm.fitted import FittedRegressor
-    from tabnsm.preprocessing import TextEncoder
+    from tabnsm.text import TextEncoder
 
 Model = TypeVar("Model", bound="FittedRegressor")
 FORMAT_VERSION = 4

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tabnsm.columns import EncoderConfig
 from tabnsm.nn.config import ArchitectureConfig
-from tabnsm.preprocessing import EncoderConfig
 from tabnsm.rules import require_one_of
 from tabnsm.target import TargetConfig
 from tabnsm.training.config import TrainingConfig

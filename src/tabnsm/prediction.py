@@ -12,7 +12,7 @@ from tabnsm.errors import InvalidOptionError
 from tabnsm.threads import map_in_threads
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable
+    from tabnsm.columns import EncodedTable
 
 TILE_TOKENS, MIN_TILE, MAX_TILE = 8192, 16, 256
 COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile

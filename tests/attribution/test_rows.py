@@ -14,7 +14,7 @@ from tabnsm.attribution import Explanation
 from tabnsm.attribution.rows import input_columns, token_attributions
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.nn import TabNSM
-from tabnsm.preprocessing import Table
+from tabnsm.tables import Table
 from tests.fakes import FakeTextEncoder
 
 pytestmark = pytest.mark.usefixtures("one_network")

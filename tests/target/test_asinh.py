@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from tabnsm import TabNSMRegressor
 from tabnsm.prediction import predict_rows
-from tabnsm.preprocessing import Table
+from tabnsm.tables import Table
 from tabnsm.target import TargetScaler
 from tabnsm.target.asinh import AsinhTransform
 from tabnsm.training.history import ValidationScores

@@ -6,9 +6,10 @@ from sklearn.linear_model import LinearRegression
 
 from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
-from tabnsm.preprocessing import EncodedTable, Table, TableEncoder
-from tabnsm.preprocessing.config import EncoderConfig
-from tabnsm.preprocessing.encoded import TextFeatures
+from tabnsm.columns import EncodedTable, TableEncoder
+from tabnsm.columns.config import EncoderConfig
+from tabnsm.columns.encoded import TextFeatures
+from tabnsm.tables import Table
 from tabnsm.target import LinearFit
 
 OPTIONS = {"max_epochs": 8, "d_token": 8, "n_ensemble": 1, "random_state": 0}

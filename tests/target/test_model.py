@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tabnsm.preprocessing import EncodedTable
+from tabnsm.columns import EncodedTable
 from tabnsm.target import LinearFit, TargetConfig, TargetModel
 
 

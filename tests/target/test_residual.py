@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from tabnsm.preprocessing import EncodedTable
+from tabnsm.columns import EncodedTable
 from tabnsm.target import TargetRows, linear_residual
 
 

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from tabnsm import TabNSMRegressor
+from tabnsm.columns import TableEncoder
 from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.nn.ensemble import Ensemble, networks_of
-from tabnsm.preprocessing import TableEncoder
 from tabnsm.target import LinearFit
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.ensemble import EnsembleTraining

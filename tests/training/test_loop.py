@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.errors import InvalidOptionError
 from tabnsm.nn import TabNSM
-from tabnsm.preprocessing.encoded import EncodedTable
 from tabnsm.target import TargetConfig, TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig

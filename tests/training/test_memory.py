@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tabnsm import InvalidOptionError, TabNSMRegressor
+from tabnsm.columns import TableEncoder
 from tabnsm.nn.config import ArchitectureConfig
-from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.memory import check_memory, physical_memory
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from tabnsm import InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.columns import TableEncoder
 from tabnsm.nn.ensemble import join_networks
 from tabnsm.options import resolve_options
 from tabnsm.prediction import predict_rows
-from tabnsm.preprocessing import TableEncoder
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.ensemble import EnsembleTraining, fingerprint
 from tabnsm.training.prepare import FitRows, Validation

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tabnsm.columns.table_encoder import TableEncoder
 from tabnsm.options import resolve_options
-from tabnsm.preprocessing.table import TableEncoder
-from tabnsm.preprocessing.table_input import Table
+from tabnsm.tables.table_input import Table
 from tabnsm_bench.datasets import LoadedTable
 from tabnsm_bench.protocol import Part, Prepared, RunSpec
 from tabnsm_bench.splits import Split, paper_split, subset

@@ -173,6 +173,6 @@ def _validation_rmse(method: Method, data: Prepared) -> float:
 
 
 def _tuning_dir() -> Path:
-    from tabnsm.preprocessing.cache_file import cache_path
+    from tabnsm.text.cache_file import cache_path
 
     return cache_path().parent.absolute() / "tuning"

@@ -17,7 +17,7 @@ from tabnsm.prediction import tile_rows
 from tabnsm.rules import require
 
 if TYPE_CHECKING:
-    from tabnsm.preprocessing import EncodedTable, TableEncoder
+    from tabnsm.columns import EncodedTable, TableEncoder
     from tabnsm.target import TargetModel
 
 Baseline = Literal["zero", "average"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.preprocessing.column import Column
-from tabnsm.preprocessing.date_format import find_date_format
-from tabnsm.preprocessing.reading import ReadingNotes, numbers_or_missing, read_dates
+from tabnsm.tables.column import Column
+from tabnsm.tables.date_format import find_date_format
+from tabnsm.tables.reading import ReadingNotes, numbers_or_missing, read_dates
 
 
 def group_values(table: Any, name: str) -> np.ndarray:

@@ -31,20 +31,19 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Describe a model file."""
+    from tabnsm.columns import ColumnReport
+    from tabnsm.columns.schema import ColumnSpec
     from tabnsm.container import read_container
     from tabnsm.earlier import upgrade_meta
     from tabnsm.model_file import check_meta
-    from tabnsm.preprocessing import ColumnReport
-    from tabnsm.preprocessing.schema import ColumnSpec
     from tabnsm.training.history import History
 
     tensors, meta = read_container(model)
     check_meta(model, meta)
     meta = upgrade_meta(meta)
     encoder = meta["encoder"]
-    text = encoder["text"] or {"d_text": 0, "note": ""}
     specs = [ColumnSpec.from_dict(entries) for entries in encoder["columns"]]
-    columns = ColumnReport.from_specs(specs, text["d_text"], text["note"])
+    columns = ColumnReport.from_specs(specs, encoder)
     weights = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}
     facts = {
         "file": str(model),
@@ -115,7 +114,7 @@ def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove all embeddings.")] = False,
 ) -> None:
     """Show or clear the text cache."""
-    from tabnsm.preprocessing import cache_info, clear_cache
+    from tabnsm.text import cache_info, clear_cache
 
     if clear:
         print(f"Removed {clear_cache():,} embeddings.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tabnsm.columns import EncoderConfig, TableEncoder
 from tabnsm.demo.baselines import MAX_CATEGORIES, MIN_ROWS, make_boosting, make_ridge
 from tabnsm.demo.screen import show_code, show_results, show_table, show_verdict
 from tabnsm.errors import InvalidDataError, MissingExtraError
@@ -18,7 +19,7 @@ from tabnsm.estimator import TabNSMRegressor
 from tabnsm.files import TableWriter
 from tabnsm.metrics import regression_metrics
 from tabnsm.plotting import plot_fit
-from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder
+from tabnsm.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd

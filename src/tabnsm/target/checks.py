@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError, warn
-from tabnsm.preprocessing.column import Column
-from tabnsm.preprocessing.objects import from_objects, from_times
-from tabnsm.preprocessing.reading import numbers_or_missing
+from tabnsm.tables.column import Column
+from tabnsm.tables.objects import from_objects, from_times
+from tabnsm.tables.reading import numbers_or_missing
 
 
 def check_target(

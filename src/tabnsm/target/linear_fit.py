@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.preprocessing.encoded import EncodedTable
+from tabnsm.columns.encoded import EncodedTable
 from tabnsm.target.scaler import TargetScaler
 
 # LSQR on columns of about equal size; damping holds back what columns that say the same share.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.preprocessing import EncodedTable
+from tabnsm.columns import EncodedTable
 from tabnsm.target.config import TargetConfig
 from tabnsm.target.linear_fit import LinearFit
 from tabnsm.target.scaler import TargetScaler

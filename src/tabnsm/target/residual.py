@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.columns import EncodedTable
 from tabnsm.metrics import weighted_rmse
-from tabnsm.preprocessing import EncodedTable
 from tabnsm.target.linear_fit import LinearFit
 from tabnsm.target.scaler import TargetScaler
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.preprocessing.numeric import CLIP_MARGIN, Standardizer
+from tabnsm.columns.standardize import CLIP_MARGIN, Standardizer
 from tabnsm.target.asinh import AsinhTransform
 
 

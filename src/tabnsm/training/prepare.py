@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from tabnsm.columns import EncoderConfig, TableEncoder, warn_about_columns
 from tabnsm.errors import InvalidOptionError, warn
-from tabnsm.preprocessing import EncoderConfig, Table, TableEncoder, warn_about_columns
+from tabnsm.tables import Table
 from tabnsm.target import LinearFit, TargetModel, TargetRows, linear_residual
 from tabnsm.training.memory import check_memory
 from tabnsm.training.rows import TrainingData, split_rows, usable_rows, validation_rows
@@ -218,10 +219,12 @@ class FitRows:
             seconds_left = None
             if budget is not None and budget.is_limited:
                 seconds_left = lambda: share * budget.seconds_left()  # noqa: E731
-            encoded = encoder.fit_transform(self.table, fit_rows, seconds_left)
-            if not self._encoded:
-                for message in warn_about_columns(self.table, encoder, self.target[:, 0], fit_rows):
-                    warn(message)
+            with self.table.keep_columns():
+                encoded = encoder.fit_transform(self.table, fit_rows, seconds_left)
+                if not self._encoded:
+                    first = self.target[:, 0]
+                    for message in warn_about_columns(self.table, encoder, first, fit_rows):
+                        warn(message)
             if self.given is None:
                 data = split_rows(encoded, self.target, self.weight, self.held_out)
             else:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from tabnsm.columns import EncodedTable
 from tabnsm.errors import InvalidDataError, warn
-from tabnsm.preprocessing import EncodedTable, Table
+from tabnsm.tables import Table
 from tabnsm.target import check_target
 
 

@@ -199,7 +199,7 @@ def remove_environment(name: str) -> bool:
 
 def environments_dir() -> Path:
     """Folder of all environments: below `TABNSM_CACHE`, else below the user's cache folder."""
-    from tabnsm.preprocessing.cache_file import cache_path
+    from tabnsm.text.cache_file import cache_path
 
     return cache_path().parent.absolute() / "environments"
 

@@ -142,7 +142,8 @@ def _dataset_rows(dataset: str, options: Options, scope: Scope) -> list[dict[str
         raise InvalidOptionError(
             f"data_dir must be given to count the features of {dataset!r}. Add --data-dir."
         )
-    from tabnsm.preprocessing import Table, TableEncoder
+    from tabnsm.columns import TableEncoder
+    from tabnsm.tables import Table
     from tabnsm_bench.datasets import load
     from tabnsm_bench.splits import subset
 

@@ -1,0 +1,209 @@
+"""What every kind of column needs to be fitted, and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabnsm.columns.schema import ColumnSpec
+from tabnsm.columns.standardize import Standardizer
+from tabnsm.errors import InvalidOptionError
+from tabnsm.tables.column import Column
+from tabnsm.tables.date_format import DateFormat
+from tabnsm.tables.reading import Unreadable
+
+if TYPE_CHECKING:
+    from tabnsm.columns.config import EncoderConfig
+
+EMPTY = "dropped: empty in the training rows"
+CONSTANT = "dropped: constant in the training rows"
+
+
+@dataclass(frozen=True)
+class FitScope:
+    """Options and rows of a fit.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Options.
+    rows : ndarray of int64 or None
+        Fit rows; None for all.
+    keep_constant : bool, default=False
+        Keep columns that do not vary, as features that are zero; for tables with no other.
+    """
+
+    config: EncoderConfig
+    rows: NDArray[np.int64] | None
+    keep_constant: bool = False
+
+    def take(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The fit rows of an array.
+
+        Parameters
+        ----------
+        values : ndarray of float64
+            All rows.
+
+        Returns
+        -------
+        ndarray of float64
+            The fit rows; not a copy if these are all.
+        """
+        return values if self.rows is None else values[self.rows]
+
+
+class ColumnToFit:
+    """A column of the fit, with what several kinds look at to recognise it.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    position : int
+        Its position in the table.
+    scope : FitScope
+        Options and rows of the fit.
+    """
+
+    def __init__(self, column: Column, position: int, scope: FitScope) -> None:
+        self.column = column
+        self.position = position
+        self.scope = scope
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return self.column.name
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the user chose the kind of this column."""
+        return self.name in self.scope.config.column_kinds
+
+    @property
+    def is_written(self) -> bool:
+        """Whether its values are strings, categories included."""
+        return self.column.storage in ("string", "categorical")
+
+    @cached_property
+    def used(self) -> tuple[list[str], NDArray[np.int64]]:
+        """Distinct strings of the fit rows, and how often each occurs."""
+        return self.column.to_factor().used(self.scope.rows)
+
+    def refuse(self, kind: str, needed: str) -> InvalidOptionError:
+        """The error for a kind that the user asked for and that the values cannot be.
+
+        Parameters
+        ----------
+        kind : str
+            The kind.
+        needed : str
+            What it needs.
+
+        Returns
+        -------
+        InvalidOptionError
+            To be raised.
+        """
+        examples = ", ".join(repr(value) for value in self.used[0][:3])
+        return InvalidOptionError(
+            f"column_kinds[{self.name!r}] = {kind!r} needs {needed}, got values such as "
+            f"{examples}. Leave the column out of column_kinds, or convert it first."
+        )
+
+
+@dataclass(frozen=True)
+class FittedColumn:
+    """A column's facts, beside the statistics of the features that are standardised.
+
+    Parameters
+    ----------
+    spec : ColumnSpec
+        The facts.
+    standardizer : Standardizer or None
+        Statistics.
+    unreadable : Unreadable or None
+        Strings of all rows that count as missing.
+    date_format : DateFormat or None
+        Format of dates written as strings.
+    """
+
+    spec: ColumnSpec
+    standardizer: Standardizer | None = None
+    unreadable: Unreadable | None = None
+    date_format: DateFormat | None = None
+
+
+def drop_uninformative(
+    spec: ColumnSpec, standardizer: Standardizer, scope: FitScope, *, varies: bool
+) -> FittedColumn:
+    """Drop what carries nothing, unless the user or an otherwise empty table needs it.
+
+    Parameters
+    ----------
+    spec : ColumnSpec
+        Facts of a column of numbers or dates.
+    standardizer : Standardizer
+        Its statistics.
+    scope : FitScope
+        Options of the fit.
+    varies : bool
+        Whether one of its features varies in the fit rows.
+
+    Returns
+    -------
+    FittedColumn
+        The column, its missing indicator alone, or a dropped column.
+    """
+    if varies:
+        return FittedColumn(spec, standardizer)
+    is_asked = spec.name in scope.config.column_kinds
+    if spec.distinct == 0 and not is_asked:
+        return FittedColumn(replace(spec, kind="drop", has_indicator=False, note=EMPTY))
+    if spec.has_indicator:
+        note = "constant where present: only its missing indicator is used"
+        return FittedColumn(replace(spec, has_value=False, date_parts=(), note=note))
+    if scope.keep_constant or is_asked:
+        return FittedColumn(replace(spec, note="constant in the training rows"), standardizer)
+    return FittedColumn(replace(spec, kind="drop", has_indicator=False, note=CONSTANT))
+
+
+def join_notes(*notes: str) -> str:
+    """Several notes as one.
+
+    Parameters
+    ----------
+    *notes : str
+        Notes; empty ones are left out.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> join_notes("dates written as m/d/Y", "", "1 unreadable value(s) are missing")
+    'dates written as m/d/Y; 1 unreadable value(s) are missing'
+    """
+    return "; ".join(note for note in notes if note)
+
+
+def describe_unreadable(unreadable: Unreadable | None) -> str:
+    """A note on strings that count as missing.
+
+    Parameters
+    ----------
+    unreadable : Unreadable or None
+        The strings.
+
+    Returns
+    -------
+    str
+        Empty if there are none.
+    """
+    return "" if unreadable is None else f"{unreadable.count} unreadable value(s) are missing"

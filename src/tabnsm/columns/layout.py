@@ -1,0 +1,120 @@
+"""Where each encoded feature goes, and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tabnsm.columns.group import ColumnGroup
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One encoded feature.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    position : int
+        Input column, -1 if it comes from several.
+    n_codes : int, default=0
+        Number of codes if it is a category to embed.
+    is_derived : bool, default=True
+        Whether the name is not a column's own, so that it may be changed where a column has it.
+    """
+
+    name: str
+    position: int
+    n_codes: int = 0
+    is_derived: bool = True
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Order of the features: numbers, date parts, missing indicators, categories, text.
+
+    Parameters
+    ----------
+    value_at : dict of int to int
+        First dense feature of a column's values, by its position in the table.
+    indicator_at : dict of int to int
+        Feature that says a column's value is missing.
+    names : list of str
+        One name per feature, no two alike: a derived one gets a "_" where a column has it.
+    columns : list of int
+        Input column of each feature, -1 for those of joined text.
+    category_sizes : tuple of int
+        Number of codes of each feature that is embedded, else 0.
+    n_dense : int
+        Number of features that are not text.
+    """
+
+    value_at: dict[int, int]
+    indicator_at: dict[int, int]
+    names: list[str]
+    columns: list[int]
+    category_sizes: tuple[int, ...]
+    n_dense: int
+
+    @classmethod
+    def of(cls, groups: Sequence[ColumnGroup], column_names: Sequence[str]) -> Layout:
+        """Lay out the features of some columns.
+
+        Parameters
+        ----------
+        groups : sequence of ColumnGroup
+            One per kind, in the order of the kinds.
+        column_names : sequence of str
+            Names of all input columns, dropped ones included.
+
+        Returns
+        -------
+        Layout
+            The order of the features.
+        """
+        first = [group for group in groups if group.has_indicators]
+        others = [group for group in groups if not group.has_indicators]
+        values = [feature for group in first for feature in group.features()]
+        indicators = _indicators(first)
+        coded = [feature for group in others if group.is_dense for feature in group.features()]
+        rest = [feature for group in others if not group.is_dense for feature in group.features()]
+        dense = [*values, *indicators, *coded]
+        value_at: dict[int, int] = {}
+        for k, feature in enumerate(dense):
+            if not len(values) <= k < len(values) + len(indicators):
+                value_at.setdefault(feature.position, k)
+        every = [*dense, *rest]
+        return cls(
+            value_at=value_at,
+            indicator_at={
+                feature.position: len(values) + k for k, feature in enumerate(indicators)
+            },
+            names=_unique_names(every, column_names),
+            columns=[feature.position for feature in every],
+            category_sizes=tuple(feature.n_codes for feature in every),
+            n_dense=len(dense),
+        )
+
+
+def _indicators(groups: Sequence[ColumnGroup]) -> list[Feature]:
+    return [
+        Feature(f"{spec.name}_missing", spec.position)
+        for group in groups
+        for spec in group.specs
+        if spec.has_indicator
+    ]
+
+
+def _unique_names(features: Sequence[Feature], column_names: Sequence[str]) -> list[str]:
+    taken = set(column_names)
+    names = []
+    for feature in features:
+        name = feature.name
+        while feature.is_derived and name in taken:
+            name += "_"
+        taken.add(name)
+        names.append(name)
+    return names

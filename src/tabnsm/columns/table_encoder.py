@@ -1,0 +1,343 @@
+"""The table encoder: from a mixed table to numbers, with everything fitted on chosen rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tabnsm.columns.bins import find_bins
+from tabnsm.columns.config import EncoderConfig
+from tabnsm.columns.encoded import EncodedTable, TextFeatures
+from tabnsm.columns.fitting import FitScope, FittedColumn
+from tabnsm.columns.group import ColumnGroup
+from tabnsm.columns.kinds import KINDS, fit_columns
+from tabnsm.columns.layout import Layout
+from tabnsm.columns.matched import MatchedTable
+from tabnsm.columns.notes import RowNotes
+from tabnsm.columns.report import ColumnReport
+from tabnsm.columns.schema import ColumnSpec
+from tabnsm.columns.text import leave_out_text
+from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
+from tabnsm.tables.reading import ReadingNotes
+from tabnsm.tables.table_input import Table
+from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
+from tabnsm.text.encoder import TextEncoder
+
+
+class TableEncoder:
+    """Numbers, categories, dates and text to one float matrix.
+
+    Parameters
+    ----------
+    config : EncoderConfig, optional
+        Options.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of encoded features.
+    feature_names : list of str
+        One name per encoded feature.
+    feature_columns : list of int
+        Input column of each feature; -1 for joined text, which belongs to all text columns.
+    category_sizes : tuple of int
+        For each feature 0, or the number of codes if it is a category to embed.
+
+    Examples
+    --------
+    >>> table = Table.from_native([[1.0, "red"], [2.0, "blue"], [None, "red"]])
+    >>> encoder = TableEncoder(EncoderConfig())
+    >>> encoder.fit_transform(table).dense
+    tensor([[-1.,  0.,  2.],
+            [ 1.,  0.,  1.],
+            [ 0.,  1.,  2.]])
+    >>> encoder.feature_names
+    ['x0', 'x0_missing', 'x1']
+    """
+
+    n_features: int
+    feature_names: list[str]
+    feature_columns: list[int]
+    category_sizes: tuple[int, ...]
+    bins: Tensor | None
+
+    def __init__(self, config: EncoderConfig | None = None) -> None:
+        self.config = config or EncoderConfig()
+
+    def fit_transform(
+        self, table: Table, fit_rows: Any = None, seconds_left: SecondsLeft | None = None
+    ) -> EncodedTable:
+        """Fit on some rows and encode all of them.
+
+        Parameters
+        ----------
+        table : Table
+            The input columns.
+        fit_rows : array-like of int or bool, optional
+            Rows that statistics, vocabularies and kinds are taken from; all by default.
+        seconds_left : callable, optional
+            Seconds left of a time limit. Text columns that would take more than half of them are
+            left out with a warning.
+
+        Returns
+        -------
+        EncodedTable
+            All rows, encoded.
+
+        Raises
+        ------
+        InvalidDataError
+            If every column is empty.
+        InvalidOptionError
+            If `column_kinds` names an unknown column or asks for the impossible, or if the time
+            limit is too short for the text and there are no other columns.
+        """
+        rows = _row_numbers(fit_rows, table.n_rows)
+        self._check_names(table)
+        with table.keep_columns():
+            matched = MatchedTable.at_fit(table)
+            fitted = self._fit_columns(matched, rows)
+            _warn_reading(fitted)
+            self.specs = [column.spec for column in fitted]
+            groups = [group.from_fitted(fitted, self.config) for group in KINDS.values()]
+            texts = self._fit_together(groups, matched, rows, seconds_left)
+            self._finish(groups, table.has_names)
+            dense, _ = self._write(matched)
+            self.bins = self._find_bins(dense, rows)
+        return EncodedTable(torch.from_numpy(dense), texts)
+
+    def transform(self, table: Table) -> EncodedTable:
+        """Encode new rows; columns are found by name when the encoder was fitted with names.
+
+        Warns, once, of values far outside the range of the fit rows when these are clipped, of
+        category columns with mostly unseen values, and of names that only one of the tables has.
+
+        Parameters
+        ----------
+        table : Table
+            The same columns as at fit; further ones are ignored, the order is free.
+
+        Returns
+        -------
+        EncodedTable
+            The rows, encoded.
+
+        Raises
+        ------
+        InvalidDataError
+            If a column is missing, or holds text where it held numbers.
+        """
+        matched = MatchedTable(table, self._positions_in(table))
+        dense, notes = self._write(matched)
+        notes.warn()
+        texts = [text for group in self._groups for text in group.encode_distinct(matched)]
+        return EncodedTable(torch.from_numpy(dense), tuple(texts))
+
+    def describe(self) -> ColumnReport:
+        """What was understood of each column.
+
+        Returns
+        -------
+        ColumnReport
+            One row per input column; prints as a table.
+        """
+        facts = {name: fact for group in self._groups for name, fact in group.to_state()[1].items()}
+        return ColumnReport.from_specs(self.specs, facts)
+
+    def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything fitted, as tensors and JSON-able facts.
+
+        Returns
+        -------
+        tuple of dict
+            Tensors and facts for :meth:`from_state`.
+        """
+        tensors: dict[str, Tensor] = {} if self.bins is None else {"bins": self.bins}
+        meta: dict[str, Any] = {
+            "config": self.config.to_dict(),
+            "columns": [spec.to_dict() for spec in self.specs],
+            "has_names": self._has_names,
+        }
+        for group in self._groups:
+            group_tensors, facts = group.to_state()
+            tensors |= group_tensors
+            meta |= facts
+        return tensors, json.loads(json.dumps(meta))
+
+    @classmethod
+    def from_state(
+        cls,
+        tensors: dict[str, Tensor],
+        meta: dict[str, Any],
+        text_encoder: str | TextEncoder | None = None,
+    ) -> TableEncoder:
+        """Rebuild a fitted encoder; that its text model is there is checked here, not at first use.
+
+        Parameters
+        ----------
+        tensors : dict
+            Tensors of :meth:`to_state`.
+        meta : dict
+            Facts of :meth:`to_state`.
+        text_encoder : str or TextEncoder, optional
+            The text model, where the saved name does not lead to it on this machine.
+
+        Returns
+        -------
+        TableEncoder
+            Encodes bit-equally to the saved one.
+
+        Raises
+        ------
+        MissingExtraError
+            If there are text columns and the extra "text" is not installed.
+        ModelFileError
+            If the text model is not there, or not the one the encoder was fitted with.
+        """
+        options = dict(meta["config"])
+        if text_encoder is not None:
+            options["text_encoder"] = text_encoder
+        encoder = cls(EncoderConfig(**options))
+        encoder.specs = [ColumnSpec.from_dict(entries) for entries in meta["columns"]]
+        groups = [
+            group.from_state(encoder.specs, tensors, meta, encoder.config)
+            for group in KINDS.values()
+        ]
+        encoder._finish(groups, meta["has_names"])
+        encoder.bins = tensors["bins"].clone() if "bins" in tensors else None
+        return encoder
+
+    def _check_names(self, table: Table) -> None:
+        unknown = [name for name in self.config.column_kinds if name not in table.names]
+        if unknown:
+            raise InvalidOptionError(
+                f"column_kinds must name columns of the table, got {', '.join(map(repr, unknown))}."
+                f" The columns are {', '.join(map(repr, table.names[:10]))}"
+                f"{', ...' if table.n_columns > 10 else ''}."
+            )
+
+    def _fit_columns(
+        self, table: MatchedTable, rows: NDArray[np.int64] | None
+    ) -> list[FittedColumn]:
+        fitted = fit_columns(table, FitScope(self.config, rows))
+        if all(column.spec.kind == "drop" for column in fitted):
+            fitted = fit_columns(table, FitScope(self.config, rows, keep_constant=True))
+        if all(column.spec.kind == "drop" for column in fitted):
+            notes = sorted({column.spec.note for column in fitted})
+            raise InvalidDataError(
+                f"A table must have a column with values, got {len(fitted)} column(s), all "
+                f"{' or '.join(notes)}. Check how the file was read."
+            )
+        return fitted
+
+    def _fit_together(
+        self,
+        groups: list[ColumnGroup],
+        table: MatchedTable,
+        rows: NDArray[np.int64] | None,
+        seconds_left: SecondsLeft | None,
+    ) -> tuple[TextFeatures, ...]:
+        """Fit each group as a whole; one that takes too long is left out."""
+        texts: list[TextFeatures] = []
+        for k, group in enumerate(groups):
+            try:
+                texts += group.fit_together(table, rows, seconds_left)
+            except TextTooSlowError as error:
+                self.specs = leave_out_text(self.specs, error, self.config)
+                groups[k] = group.from_fitted([], self.config)
+        return tuple(texts)
+
+    def _finish(self, groups: list[ColumnGroup], has_names: bool) -> None:
+        """Derive from the groups all that need not be saved."""
+        self._groups = groups
+        self._names = [spec.name for spec in self.specs]
+        self._has_names = has_names
+        self._layout = Layout.of(groups, self._names)
+        self.feature_names = self._layout.names
+        self.feature_columns = self._layout.columns
+        self.category_sizes = self._layout.category_sizes
+        self.n_features = len(self._layout.names)
+
+    def _write(self, table: MatchedTable) -> tuple[NDArray[np.float32], RowNotes]:
+        dense = np.empty((table.table.n_rows, self._layout.n_dense), dtype=np.float32)
+        notes = RowNotes()
+        for group in self._groups:
+            group.write(table, self._layout, dense, notes)
+        return dense, notes
+
+    def _find_bins(
+        self, dense: NDArray[np.float32], rows: NDArray[np.int64] | None
+    ) -> Tensor | None:
+        if not self.config.n_bins:
+            return None
+        is_number = np.array(self.category_sizes[: dense.shape[1]]) == 0
+        return find_bins(dense, rows, is_number, self.n_features, self.config.n_bins)
+
+    def _positions_in(self, table: Table) -> Sequence[int]:
+        """Where each column of the fit is in a new table."""
+        n_columns = len(self._names)
+        if not (self._has_names and table.has_names):
+            if table.n_columns != n_columns:
+                raise InvalidDataError(
+                    f"X has {table.n_columns} features, but TabNSMRegressor is expecting "
+                    f"{n_columns} features as input."
+                )
+            self._warn_about_names(table)
+            return range(n_columns)
+        if table.names == self._names:
+            return range(n_columns)
+        known = set(table.names)
+        missing = [s.name for s in self.specs if s.kind != "drop" and s.name not in known]
+        if missing:
+            raise InvalidDataError(
+                "A table must have the columns the model was fitted with, got none named "
+                f"{', '.join(map(repr, missing[:5]))}"
+                f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}. "
+                "Add them (empty values are allowed) or check the spelling."
+            )
+        return [table.position(name) if name in known else -1 for name in self._names]
+
+    def _warn_about_names(self, table: Table) -> None:
+        # The wording is scikit-learn's, by which users and its own tools know the problem.
+        if self._has_names and not table.has_names:
+            warn(
+                "X does not have valid feature names, but TabNSMRegressor was fitted with feature "
+                "names. Columns are taken by their position; pass a table with these names to "
+                "have them matched."
+            )
+        elif table.has_names and not self._has_names:
+            warn(
+                "X has feature names, but TabNSMRegressor was fitted without feature names. "
+                "Columns are taken by their position; fit on a table with names to have them "
+                "matched."
+            )
+
+
+def _warn_reading(fitted: list[FittedColumn]) -> None:
+    used = [column for column in fitted if column.spec.kind != "drop"]
+    notes = ReadingNotes(
+        [column.unreadable for column in used if column.unreadable is not None],
+        {
+            column.spec.name: column.date_format
+            for column in used
+            if column.date_format is not None and column.date_format.ambiguous
+        },
+    )
+    notes.warn(fitting=True)
+
+
+def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
+    if rows is None:
+        return None
+    chosen = np.asarray(rows)
+    if chosen.dtype == bool:
+        chosen = np.flatnonzero(chosen)
+    if len(chosen) == 0:
+        raise InvalidDataError(f"fit_rows must hold at least 1 of the {n_rows} rows, got none.")
+    return chosen.astype(np.int64)

@@ -1,0 +1,78 @@
+"""Categories as integer codes: 0 for unseen values, then the known values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabnsm.tables.column import Factor
+
+
+def find_vocabulary(factor: Factor, rows: NDArray[np.int64] | None) -> tuple[str, ...]:
+    """Distinct values of the fit rows, sorted, so that the order of rows does not matter.
+
+    Parameters
+    ----------
+    factor : Factor
+        The column.
+    rows : ndarray of int64 or None
+        Fit rows; None for all.
+
+    Returns
+    -------
+    tuple of str
+        The known values.
+    """
+    seen = np.flatnonzero(factor.counts(rows)[:-1])
+    return tuple(sorted(factor.values[position] for position in seen))
+
+
+def encode_categories(
+    factor: Factor, vocabulary: Sequence[str], *, missing_code: bool
+) -> NDArray[np.int64]:
+    """Integer code of each row.
+
+    Parameters
+    ----------
+    factor : Factor
+        The column.
+    vocabulary : sequence of str
+        Known values, coded 1, 2, ...
+    missing_code : bool
+        Whether missing values have a code of their own, the last one; else they are 0.
+
+    Returns
+    -------
+    ndarray of int64
+        Codes; 0 for a value outside the vocabulary.
+
+    Examples
+    --------
+    >>> factor = Factor(np.array([0, 1, -1, 2]), ["b", "a", "new"])
+    >>> encode_categories(factor, ("a", "b"), missing_code=True)
+    array([2, 1, 3, 0])
+    """
+    code_of = {value: code for code, value in enumerate(vocabulary, start=1)}
+    codes = [code_of.get(value, 0) for value in factor.values]
+    codes.append(len(vocabulary) + 1 if missing_code else 0)
+    return np.asarray(codes, dtype=np.int64)[factor.codes]
+
+
+def n_codes(vocabulary: Sequence[str], *, missing_code: bool) -> int:
+    """Number of codes, code 0 included.
+
+    Parameters
+    ----------
+    vocabulary : sequence of str
+        Known values.
+    missing_code : bool
+        Whether missing values have a code of their own.
+
+    Returns
+    -------
+    int
+        Size of an embedding table.
+    """
+    return len(vocabulary) + 1 + int(missing_code)
