@@ -61,6 +61,7 @@ ALLOWED["fitted"] = {
     "model_file",
     "plotting",
     "prediction",
+    "tables",
     "torch_state",
     "options",
     *ALLOWED["options"],
