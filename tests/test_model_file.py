@@ -268,7 +268,7 @@ def _load_fixture(version: int) -> TabNSMRegressor:
     return model
 
 
-@pytest.mark.parametrize(("version", "n_networks"), [(1, 1), (2, 8), (3, 8)])
+@pytest.mark.parametrize(("version", "n_networks"), [(1, 1), (2, 8), (3, 8), (4, 8)])
 def test_earlier_files_can_still_be_read(version: int, n_networks: int) -> None:
     assert len(_load_fixture(version).histories_) == n_networks
 
