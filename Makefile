@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml bench/pyproject.toml constraints.txt setup.py \
 demo: $(STAMP) ## Train on real loans with free text, compare, draw (about 5 minutes)
 	$(BIN)/tabnsm demo
 
-check: lint types ## Lint, types and the fast tests, in under two minutes
+check: lint types ## Lint, types and the fast tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
 
 test: lint types docs unit wheel readme ## Everything that CI runs

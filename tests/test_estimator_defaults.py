@@ -11,6 +11,8 @@ from sklearn.model_selection import cross_val_score
 
 from tabnsm import TabNSMRegressor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[pd.DataFrame, pd.Series]:
@@ -44,12 +46,10 @@ def test_it_saves_and_loads_to_the_same_bits(model, rows, tmp_path: Path) -> Non
     assert np.array_equal(loaded.predict(rows[0]), model.predict(rows[0]))
 
 
-@pytest.mark.slow
 def test_same_seed_same_bits(rows) -> None:
     first, second = (TabNSMRegressor(max_epochs=3, random_state=1).fit(*rows) for _ in range(2))
     assert np.array_equal(first.predict(rows[0]), second.predict(rows[0]))
 
 
-@pytest.mark.slow
 def test_it_can_be_cross_validated(rows) -> None:
     assert cross_val_score(TabNSMRegressor(max_epochs=15, random_state=0), *rows, cv=2).min() > 0.8

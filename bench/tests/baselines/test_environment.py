@@ -27,6 +27,8 @@ from tabnsm_bench.baselines.environment import (
 from tabnsm_bench.baselines.remote import RemoteError, RemoteMethod
 from tabnsm_bench.protocol import Prepared
 
+pytestmark = pytest.mark.slow
+
 METADATA = "Metadata-Version: 2.1\nName: tabnsm-toy\nVersion: 1.0\n{}"
 
 
@@ -89,7 +91,6 @@ def test_one_that_no_longer_fits_does_not_count(made: Environment, toy: Environm
     assert open_environment(toy) is not None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("requires", "code", "message"),
     [
@@ -118,7 +119,6 @@ def test_an_old_leftover_goes_and_a_new_one_stays(tmp_path: Path) -> None:
     assert new.exists()
 
 
-@pytest.mark.slow
 def test_a_method_there_gives_what_it_gives_here(made: Environment, mixed: Prepared) -> None:
     here, there = make("ridge"), RemoteMethod(made, "ridge", {})
     options = {"seed": 0, "time_limit": None, "n_threads": 1}
@@ -133,7 +133,6 @@ def test_a_method_there_gives_what_it_gives_here(made: Environment, mixed: Prepa
         there.predict(mixed.test.x, None)
 
 
-@pytest.mark.slow
 def test_its_errors_reach_the_user(made: Environment, mixed: Prepared) -> None:
     with pytest.raises(InvalidOptionError, match="got 'beta'"):
         RemoteMethod(made, "ridge", {"beta": 1})
@@ -155,7 +154,6 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-@pytest.mark.slow
 def test_a_method_that_is_killed_is_an_error(made: Environment, mixed: Prepared) -> None:
     method = endless(made)
     threading.Timer(1.0, os.kill, (method.pid, signal.SIGKILL)).start()
@@ -163,7 +161,6 @@ def test_a_method_that_is_killed_is_an_error(made: Environment, mixed: Prepared)
         method.fit(mixed, seed=0, time_limit=None, n_threads=1)
 
 
-@pytest.mark.slow
 def test_a_method_that_ignores_its_limit_is_killed(made: Environment, mixed: Prepared) -> None:
     # Stopped, a process cannot keep to any limit.
     method = endless(made, grace=0.5)
@@ -173,7 +170,6 @@ def test_a_method_that_ignores_its_limit_is_killed(made: Environment, mixed: Pre
     assert not is_alive(method.pid)
 
 
-@pytest.mark.slow
 def test_its_process_ends_with_it(made: Environment) -> None:
     method = RemoteMethod(made, "ridge", {})
     pid, folder = method.pid, Path(method._folder.name)
@@ -184,7 +180,6 @@ def test_its_process_ends_with_it(made: Environment) -> None:
     assert not folder.exists()
 
 
-@pytest.mark.slow
 def test_its_process_ends_with_the_parent(made: Environment, mixed: Prepared) -> None:
     method = endless(made)
     fitting = threading.Thread(target=_fit_until_the_end, args=(method, mixed))
