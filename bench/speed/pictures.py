@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measure import goal_in_words, in_words, is_reached
+from measure import format_goal, format_value, is_reached
 from sides import TABNSM
 
 # Of the palette by Okabe and Ito, which people with any colour vision can tell apart.
@@ -65,7 +65,7 @@ def draw_bars(axis: Axes, entries: list[dict[str, Any]], goal: str) -> None:
     colours = [BLUE if is_reached(entry) else ORANGE for entry in entries]
     axis.barh(places, shares, color=colours, height=0.7)
     for place, share, entry in zip(places, shares, entries, strict=True):
-        measured = f"{in_words(entry['value'], entry['unit'])} ({goal_in_words(entry)})"
+        measured = f"{format_value(entry['value'], entry['unit'])} ({format_goal(entry)})"
         offset = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
         text = axis.annotate(measured, (share, place), **offset)
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})

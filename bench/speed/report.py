@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from measure import goal_in_words, in_words, is_reached
+from measure import format_goal, format_value, is_reached
 from pictures import draw_all
 from run import BENCHMARKS
 
@@ -94,8 +94,8 @@ def goals_table(records: Records) -> str:
         [
             [
                 entry["what"],
-                goal_in_words(entry),
-                in_words(entry["value"], entry["unit"]),
+                format_goal(entry),
+                format_value(entry["value"], entry["unit"]),
                 "yes" if is_reached(entry) else "**no**",
             ]
             for entry in all_figures(records)
@@ -109,7 +109,7 @@ def figures_table(records: Records) -> str:
     return markdown(
         ["what", "measured"],
         [
-            [entry["what"], in_words(entry["value"], entry["unit"])]
+            [entry["what"], format_value(entry["value"], entry["unit"])]
             for entry in all_figures(records)
             if is_reached(entry) is None
         ],

@@ -110,8 +110,8 @@ def fingerprint(spec: RunSpec) -> str | None:
         for field in fields(spec)
         if field.name != "method" and getattr(spec, field.name) != field.default
     }
-    said = [spec.method_key, given, options]
-    text = json.dumps(said, sort_keys=True, default=str)
+    identity = [spec.method_key, given, options]
+    text = json.dumps(identity, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -141,8 +141,8 @@ def resolved_options(spec: RunSpec) -> dict[str, Any]:
         return spec.method_options
     if spec.method_key not in TABNSM_METHODS:
         info = find(spec.method_key)
-        if info.own_factory:
-            return spec.method_options | {"factory": info.own_factory}
+        if info.user_factory:
+            return spec.method_options | {"factory": info.user_factory}
         environment = find_environment(info.environment) if info.environment else None
         if environment is not None:
             return spec.method_options | {"packages": environment.packages}
@@ -178,8 +178,8 @@ class Provenance:
         """Notes on one run: none if it is of the newest code of the table."""
         code = _known_code(result)
         if code is None:
-            said = "from before results recorded their code and options"
-            return [] if self.remarks else [said]
+            note = "from before results recorded their code and options"
+            return [] if self.remarks else [note]
         if code["library"] == self._newest:
             return []
         commit = (code["commit"] or "unknown")[:7] + " and changes" * bool(code["dirty"])

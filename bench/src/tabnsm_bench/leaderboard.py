@@ -141,13 +141,13 @@ def _times_over_catboost(results: Sequence[Result]) -> dict[str, float]:
 
 def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
     averages = _ranks(compared)
-    said = ", ".join(
+    ranks = ", ".join(
         f"{display_name(method)} {averages[method]:.2f}"
         for method in sorted(averages, key=lambda method: (averages[method], method))
     )
     return (
         f"Average rank among the {len(averages)} methods that were run on all "
-        f"{len(compared)} datasets: {said}."
+        f"{len(compared)} datasets: {ranks}."
     )
 
 

@@ -18,7 +18,7 @@ from tabnsm_bench.supervise import Ending, Interrupted, Watch, supervise
 
 
 class Display(Protocol):
-    """Whoever wants to know how the runs are getting on; called from several threads."""
+    """Receives the progress of the runs; called from several threads."""
 
     def started(self, watch: Watch) -> None:
         """A run begins."""

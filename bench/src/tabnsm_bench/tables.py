@@ -58,8 +58,8 @@ def results_table(table: ScoreTable, by_mae: ScoreTable | None = None) -> TextTa
         counterpart = table.counterparts.get(dataset)
         known_as = "" if counterpart in (None, dataset) else counterpart
         part = "partial" if dataset in table.partial else ""
-        words = ", ".join(filter(None, (known_as, part)))
-        headings.append(f"{dataset} ({words})" if words else dataset)
+        details = ", ".join(filter(None, (known_as, part)))
+        headings.append(f"{dataset} ({details})" if details else dataset)
         columns.append(_score_column(table, dataset, footnotes))
         if by_mae is not None and dataset in heavy:
             headings.append(f"{dataset}: MAE")
@@ -207,7 +207,7 @@ def _family_table(
 ) -> TextTable:
     order = [*dict.fromkeys(paper_families().values()), NEW]
     order = [*(name for name in order if name != OURS), OURS]
-    members = {
+    in_family = {
         name: [method for method in table.methods if families[method] == name] for name in order
     }
     columns = [
@@ -217,13 +217,13 @@ def _family_table(
                 if name == OURS
                 else f"best {name} ({len(found)} method{'s' * (len(found) > 1)})"
             )
-            for name, found in members.items()
+            for name, found in in_family.items()
             if found
         ]
     ]
     for dataset in table.datasets:
         texts = []
-        for found in filter(None, members.values()):
+        for found in filter(None, in_family.values()):
             known = [m for m in found if not math.isnan(table.score(m, dataset))]
             best = min(known, key=lambda m: table.score(m, dataset), default=None)
             texts.append(MISSING if best is None else text(best, dataset))

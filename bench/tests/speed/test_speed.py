@@ -348,9 +348,9 @@ def test_run_keeps_what_is_there_and_goes_on(
     capsys.readouterr()
     assert run.run_all([], tmp_path, tmp_path, here) == ["bad"]
     assert path.read_text() == written
-    said = capsys.readouterr().out
-    assert "there already" in said
-    assert "failed: ModuleNotFoundError: No module named 'no_such_file'" in said
+    printed = capsys.readouterr().out
+    assert "there already" in printed
+    assert "failed: ModuleNotFoundError: No module named 'no_such_file'" in printed
     assert not (tmp_path / "bad.json").exists()
 
 
@@ -364,7 +364,7 @@ def test_run_leaves_out_what_needs_absent_tables(
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "words"),
+    ("value", "unit", "text"),
     [
         (2.314, "x", "2.31x"),
         (0.0123, "x", "0.0123x"),
@@ -374,8 +374,8 @@ def test_run_leaves_out_what_needs_absent_tables(
         (0.0, "", "0"),
     ],
 )
-def test_figures_in_words(value: float, unit: str, words: str) -> None:
-    assert script("measure").in_words(value, unit) == words
+def test_figures_are_formatted(value: float, unit: str, text: str) -> None:
+    assert script("measure").format_value(value, unit) == text
 
 
 def some_frame() -> tuple[pd.DataFrame, np.ndarray]:

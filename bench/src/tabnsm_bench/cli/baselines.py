@@ -53,7 +53,7 @@ def baselines(
             "key": info.key,
             "name": info.name,
             "family": info.family,
-            "provider": info.own_factory or info.provider,
+            "provider": info.user_factory or info.provider,
             "environment": info.environment,
             "state": info.state,
             "reason": info.reason,
@@ -119,8 +119,8 @@ def _print_baselines(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         # The provider says by its column that it is missing.
         why = row["remedy"] if row["provider"] else row["reason"]
-        said = f"{row['state']}: {why}" if why else row["state"]
-        cells = (row["key"], row["name"], row["family"], row["provider"] or "-", said)
+        state = f"{row['state']}: {why}" if why else row["state"]
+        cells = (row["key"], row["name"], row["family"], row["provider"] or "-", state)
         table.add_row(*(Text(cell) for cell in cells))
     ready = sum(row["state"] == "ready" for row in rows)
     console = table_console()

@@ -16,8 +16,8 @@ from tabnsm_bench.cli.arguments import (
     AsJson,
     Encoding,
     ResultsDir,
+    split_names,
     table_console,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def maybe_words(text: str | None) -> list[str] | None:
     >>> maybe_words("CP, AQ"), maybe_words(None)
     (['CP', 'AQ'], None)
     """
-    return None if text is None else words(text)
+    return None if text is None else split_names(text)
 
 
 def _refuse_with_paper(**options: object) -> None:
