@@ -28,6 +28,7 @@ from sklearn.model_selection import train_test_split
 
 from tabnsm import TabNSMRegressor
 from tabnsm.container import atomic_write
+from tabnsm.earlier import rename_options
 from tabnsm.metrics import regression_metrics
 from tabnsm_bench.evidence import code_state
 
@@ -97,7 +98,10 @@ def table(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         records = json.loads(path.read_text())
         for record in sorted(records, key=lambda record: float(np.mean(record["rmse"]))):
-            options = [f"`{name}={value}`" for name, value in sorted(record["options"].items())]
+            options = [
+                f"`{name}={value}`"
+                for name, value in sorted(rename_options(record["options"]).items())
+            ]
             options += [record["prototype"]] if "prototype" in record else []
             each = ", ".join(format_score(score) for score in record["rmse"])
             mean = format_score(float(np.mean(record["rmse"])))
@@ -106,7 +110,7 @@ def table(folder: Path) -> str:
 
 
 def format_score(score: float) -> str:
-    """Four digits, and none behind the point from a thousand on.
+    """Four significant digits, and no decimals from a thousand on.
 
     >>> format_score(2.64603), format_score(19629.6)
     ('2.646', '19,630')

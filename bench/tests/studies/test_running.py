@@ -68,7 +68,7 @@ def test_in_this_process(name: str, n_rows: int, tables: Path) -> None:
     # Different models, not one under different names; a table without dates or gaps has some.
     assert len({row[key] for row in table.rows}) >= min(n_rows, 6)
     if name == "departures":
-        assert any("'date_encoding = text' gave the very numbers" in note for note in table.notes)
+        assert any("'date_encoding = text' gave the same numbers" in note for note in table.notes)
         assert not any("category_encoding" in note for note in table.notes)
 
 
@@ -81,7 +81,7 @@ def test_rise_begins_after_five_epochs(max_epochs: int, n_different: int, tables
     assert len({result["settings"]["history"]["validation_rmse"][-1] for result in results}) == (
         n_different
     )
-    assert bool(table.notes) == (n_different == 1)  # "gave the very numbers"
+    assert bool(table.notes) == (n_different == 1)  # "gave the same numbers"
 
 
 def test_threshold_against_catboost(tables: Path) -> None:
