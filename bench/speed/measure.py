@@ -1,4 +1,4 @@
-"""Timing in turns, peak memory in a process of its own, and the form that all results have.
+"""Timing in turns, peak memory in a separate process, and the form that all results have.
 
 A benchmark is a file with a function ``run`` that returns a dict for JSON: ``settings``, ``rows``
 (what was measured, one flat dict each), ``figures`` (what follows from it, see `figure`) and
@@ -67,7 +67,7 @@ def _peak_memory(
 
 
 def forget_peak() -> None:
-    """Let the highest memory of this process start again from what it is now."""
+    """Reset the peak memory of this process to its current memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -115,7 +115,7 @@ def format_value(value: float, unit: str) -> str:
         value, unit = 100 * value, " %"
     elif unit == "ms":
         unit = " ms"
-    # Three digits that count, never an exponent.
+    # Three significant digits, never an exponent.
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:,.{digits}f}{unit}"
 

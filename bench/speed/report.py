@@ -80,7 +80,7 @@ def read_records(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def fill(page: str, records: Records, folder: str, pictures: Collection[str]) -> str:
-    """The page with every table and every link to a picture made anew."""
+    """The page with every table and every link to a picture regenerated."""
 
     def make(match: re.Match[str]) -> str:
         begin, kind, name, end = match.groups()

@@ -1,4 +1,4 @@
-"""Options tried on the training rows of real tables, before any test row is looked at.
+"""Options tried on the training rows of real tables, before any test row is used.
 
     OMP_NUM_THREADS=1 python bench/speed/screen.py cpu_small --data-dir ../shared/data \\
         --set n_ensemble=1 --set n_bins=64

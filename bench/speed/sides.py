@@ -1,4 +1,4 @@
-"""The sides of a comparison: the default TabNSM as it trains, and its peers as they come.
+"""The sides of a comparison: the default TabNSM as it trains, and its peers with their defaults.
 
 Peers are imported when they are built; one that is not installed raises `MissingPeerError`, which
 names the pip line.

@@ -1,4 +1,4 @@
-"""Accuracy with text columns joined and apart on real tables, one JSON file per run.
+"""Accuracy with text columns joined and separate on real tables, one JSON file per run.
 
     OMP_NUM_THREADS=1 python bench/speed/text_columns.py --data-dir ../shared/data
 
@@ -31,7 +31,7 @@ TEXT_COLUMNS = ("joined", "separate")
 def run(
     X: pd.DataFrame, y: np.ndarray, *, text_columns: str, seed: int, **options: Any
 ) -> dict[str, Any]:
-    """Fit with all strings as text, their columns joined or apart, and linear tokens."""
+    """Fit with all strings as text, their columns joined or separate, and linear tokens."""
     model = TabNSMRegressor(
         text_columns=text_columns,
         repeated_strings="text",

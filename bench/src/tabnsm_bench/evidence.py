@@ -20,7 +20,7 @@ _OTHER_PARTS = {"cli", "demo", "plotting", "plotting_attribution", "_version"}
 
 
 def empty_code() -> dict[str, Any]:
-    """The entry "code" of a result of which nothing is known.
+    """The entry "code" of a result whose code is unknown.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Where TabNSM stands on each dataset, and the average rank of every method."""
+"""TabNSM's rank on each dataset, and the average rank of every method."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_SPLIT = 42
 def leaderboard_table(results: Sequence[Result]) -> TextTable:
     """One row per dataset: TabNSM, the best other method, and TabNSM's rank.
 
-    Methods are ranked by how much higher they are than TabNSM on the splits that both were run
+    Methods are ranked by their mean change against TabNSM on the splits that both were run
     on, with the same arrays. TabNSM's other presets do not count.
 
     Parameters

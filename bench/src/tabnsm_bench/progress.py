@@ -16,7 +16,7 @@ from tabnsm_bench.supervise import Ending, Watch
 
 
 class RunTable:
-    """Told by `run_many` of every run that begins and ends, and shows it.
+    """Displays every run that `run_many` starts and ends.
 
     Parameters
     ----------

@@ -239,11 +239,11 @@ class Method(Protocol):
         Parameters
         ----------
         data : Prepared
-            The split; the test part is not to be looked at.
+            The split; the test part must not be used.
         seed : int
             Random state.
         time_limit : float or None
-            Seconds after which to stop with the best so far; a method that goes on is killed.
+            Seconds after which to stop with the best so far; a method that does not stop is killed.
         n_threads : int
             Cores to use.
 

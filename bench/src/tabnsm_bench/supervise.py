@@ -36,7 +36,7 @@ class Interrupted(Exception):
 
 @dataclass
 class Watch:
-    """What is known of a run while it goes on.
+    """State of a run in progress.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def supervise(
     n_threads: int,
     stop: threading.Event,
 ) -> Ending:
-    """Do one run in a process of its own, and wait for it.
+    """Do one run in a separate process, and wait for it.
 
     Parameters
     ----------
     watch : Watch
-        Kept up to date while the run goes on.
+        Kept up to date while it runs.
     data_dir, results_dir : str or Path
         Folders of tables and results.
     n_threads : int

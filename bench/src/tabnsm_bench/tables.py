@@ -29,7 +29,7 @@ def results_table(table: ScoreTable, by_mae: ScoreTable | None = None) -> TextTa
         As from `tabnsm_bench.scores.collect_scores`. A dataset that the paper has too gets a
         second column with the paper's RMSE, if the table's metric is the RMSE.
     by_mae : ScoreTable or None
-        The same runs by their mean absolute error, to stand beside the RMSE on heavy-tailed
+        The same runs by their mean absolute error, to show beside the RMSE on heavy-tailed
         datasets, and to rank by.
 
     Returns
@@ -241,7 +241,7 @@ def _score_column(table: ScoreTable, dataset: str, footnotes: Footnotes) -> list
 
 
 def _paper_column(methods: Sequence[str], dataset: str) -> list[Cell]:
-    """The paper's figures; every preset of ours stands beside its one TabNSM."""
+    """The paper's figures; every preset of ours is compared with its one TabNSM."""
     names = [paper_name(method) for method in methods]
     return _printed_cells(
         [None if name is None else paper_printed(name, dataset) for name in names]
@@ -273,7 +273,7 @@ def _notes(table: ScoreTable) -> list[str]:
     partial = [name for name in table.datasets if name in table.partial]
     if partial:
         notes.append(
-            f"Partial: {', '.join(partial)}. Only a part of the table was at hand or was used: "
+            f"Partial: {', '.join(partial)}. Only a part of the table was available or was used: "
             "compare methods with each other there, not with the paper."
         )
     return [*notes, *table.remarks]

@@ -28,7 +28,7 @@ _LAST_FITS = 2
 class TunedMethod:
     """A method that searches its options before it learns, as "catboost+tuned=20" does.
 
-    The trials are kept in a file below the cache folder, so that a run that was killed goes on,
+    The trials are kept in a file below the cache folder, so that a run that was killed continues,
     and so that processes which search the same share the trials. The method's own options always
     are a candidate; the final choice is made by the RMSE on the validation rows.
 

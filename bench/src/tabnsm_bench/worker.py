@@ -1,4 +1,4 @@
-"""The process of one run: ``python -m tabnsm_bench.worker``, spoken to through pipes.
+"""The process of one run: ``python -m tabnsm_bench.worker``, controlled through pipes.
 
 The parent writes one line of JSON to standard input and keeps it open: when it ends, the parent
 is gone, and so is this process. Standard output carries one line of JSON per phase, the last

@@ -25,4 +25,4 @@ def test_ctrl_c_ends_the_command_with_its_exit_code() -> None:
     ):
         raise KeyboardInterrupt
     assert ending.value.code == INTERRUPTED
-    assert "Interrupted. 2 runs: 2 left. The same command goes on from here." in out.getvalue()
+    assert "Interrupted. 2 runs: 2 left. Run the same command again to continue." in out.getvalue()

@@ -130,7 +130,7 @@ def test_wrong_content_never_takes_the_files_place(site: Site, tmp_path: Path, k
     assert len(site.requests) == 2
 
 
-def test_a_spoiled_part_is_fetched_anew(site: Site, tmp_path: Path) -> None:
+def test_a_spoiled_part_is_downloaded_again(site: Site, tmp_path: Path) -> None:
     site.faults = [("cut", 100_000), 500]
     with pytest.raises(DownloadError):
         get(site, tmp_path, tries=2)

@@ -152,7 +152,7 @@ def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) ->
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     said = " ".join(errors.decode().split())
-    assert "Interrupted. 2 runs: 2 left. The same command goes on from here." in said
+    assert "Interrupted. 2 runs: 2 left. Run the same command again to continue." in said
 
 
 def test_two_studies_share_a_run(tables: Path, tmp_path: Path) -> None:

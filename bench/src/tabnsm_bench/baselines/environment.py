@@ -143,7 +143,7 @@ def open_environment(spec: EnvironmentSpec) -> Environment | None:
 def make_environment(
     spec: EnvironmentSpec, on_line: Callable[[str], None] = lambda line: None
 ) -> Environment:
-    """Make an environment, whole or not at all.
+    """Create an environment, atomically.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def has_long_rows(columns: Columns) -> bool:
 
 
 class Positions(nn.Module):
-    """Where in a one-hot row the ones are.
+    """Positions of the ones in a one-hot row.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ Build = Callable[[Columns, dict[str, Any]], nn.Module]
 
 @dataclass
 class Fitted:
-    """What became of a training run.
+    """Outcome of a training run.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def train_network(
 
 
 class Pace:
-    """Tell when to stop, so that one more validation still fits into the time limit.
+    """When to stop, so that one more validation still fits into the time limit.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def as_tensors(columns: Columns, x: NDArray[np.float32]) -> tuple[Tensor, Tensor
 
 
 def batches(n_rows: int, batch_size: int) -> tuple[Tensor, ...]:
-    """Shuffled row numbers; a last batch of a single row, which has no spread, is left out.
+    """Shuffled row numbers; a last batch of a single row, which has no variance, is left out.
 
     Examples
     --------

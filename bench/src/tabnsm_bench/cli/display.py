@@ -38,7 +38,7 @@ def display_runs(n_runs: int, console: Console) -> Iterator[RunTable]:
             yield table
     except KeyboardInterrupt:
         console.print(
-            f"Interrupted. {table.summary()}. The same command goes on from here.",
+            f"Interrupted. {table.summary()}. Run the same command again to continue.",
             markup=False,
             soft_wrap=True,
         )

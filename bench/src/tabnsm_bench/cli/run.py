@@ -29,7 +29,7 @@ from tabnsm_bench.cli.arguments import (
 from tabnsm_bench.cli.display import display_runs
 
 HELP = help_text(
-    "Run methods on datasets by the paper's protocol, each run in a process of its own.",
+    "Run methods on datasets by the paper's protocol, each run in a separate process.",
     """The rows are split 72/8/20 as in the paper; all that is fitted is fitted on the training
     rows. Finished runs are skipped, failed ones tried once more, and several such commands, here
     or on other machines with the same folder, share the work. Ctrl-C keeps all that is

@@ -15,7 +15,7 @@ _D_TEXT = 384
 
 @dataclass(frozen=True)
 class Source:
-    """A place that a dataset can be had from.
+    """A source of a dataset.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Descriptor:
             )
 
     def with_sidecar(self, sidecar: dict[str, Any]) -> Descriptor:
-        """The same dataset, as the sidecar of a file at hand describes it.
+        """The same dataset, as the sidecar of a file describes it.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Descriptor:
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
-    """The description beside a table file.
+    """The sidecar of a table file.
 
     Parameters
     ----------

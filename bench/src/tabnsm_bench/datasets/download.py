@@ -152,7 +152,7 @@ class _Part:
 
     def begin(self, version: str | None) -> None:
         """Start from nothing."""
-        from tabnsm.container import atomic_write  # brings torch with it
+        from tabnsm.container import atomic_write  # imports torch
 
         self.discard()
         atomic_write(self._note, json.dumps({"url": self.url, "version": version}).encode())

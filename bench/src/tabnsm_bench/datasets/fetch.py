@@ -114,7 +114,7 @@ def _check(frame: Any, descriptor: Descriptor) -> None:
 def _save(
     frame: Any, descriptor: Descriptor, data_dir: Path, file: Fetched, origin: dict[str, Any]
 ) -> Path:
-    from tabnsm.container import atomic_write  # brings torch with it
+    from tabnsm.container import atomic_write  # imports torch
 
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)

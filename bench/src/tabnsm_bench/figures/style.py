@@ -65,7 +65,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
-    """Write a figure as PNG and as SVG, each whole or not at all.
+    """Write a figure as PNG and as SVG, each atomically.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Pa
 
 
 def quiet_axes(axis: Any, grid: str | None = "y") -> None:
-    """Take the box away and put a pale grid behind the data."""
+    """Remove the box and draw a pale grid behind the data."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_axisbelow(True)
     if grid is not None:

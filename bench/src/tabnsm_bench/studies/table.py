@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """Rows of a study and what to say about them.
+    """Rows of a study, with notes.
 
     Parameters
     ----------
