@@ -57,7 +57,7 @@ def fit_and_score(model: TabNSMRegressor, rows: tuple[Any, ...]) -> dict[str, An
     }
 
 
-def in_words(runs: list[dict[str, Any]]) -> str:
+def format_scores(runs: list[dict[str, Any]]) -> str:
     """Mean and standard deviation over seeds of the RMSE."""
     scores = []
     for part in ("validation", "test"):

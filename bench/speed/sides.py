@@ -1,4 +1,4 @@
-"""The sides of a comparison: the default TabNSM as it trains, and its peers as they come.
+"""The sides of a comparison: the default TabNSM as it trains, and its peers with their defaults.
 
 Peers are imported when they are built; one that is not installed raises `MissingPeerError`, which
 names the pip line.
@@ -53,7 +53,7 @@ def random_table(n_rows: int, n_features: int) -> EncodedTable:
 
 
 def make_tabnsm(table: EncodedTable, generator: torch.Generator | None = None) -> TabNSM:
-    """The module with the estimator's defaults, its numbers' tokens bent as on this table."""
+    """The module with the estimator's defaults, its bins fitted to this table."""
     n_features, n_bins = table.n_features, EncoderConfig().n_bins
     is_number = np.ones(n_features, dtype=bool)
     bins = find_bins(table.dense.numpy(), None, is_number, n_features, n_bins)

@@ -1,4 +1,4 @@
-"""Accuracy with text columns joined and apart on real tables, one JSON file per run.
+"""Accuracy with text columns joined and separate on real tables, one JSON file per run.
 
     OMP_NUM_THREADS=1 python bench/speed/text_columns.py --data-dir ../shared/data
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from ablation import fit_and_score, in_words, read_table, split_rows
+from ablation import fit_and_score, format_scores, read_table, split_rows
 from page import BENCH
 
 from tabnsm import TabNSMRegressor
@@ -31,7 +31,7 @@ TEXT_COLUMNS = ("joined", "separate")
 def run(
     X: pd.DataFrame, y: np.ndarray, *, text_columns: str, seed: int, **options: Any
 ) -> dict[str, Any]:
-    """Fit with all strings as text, their columns joined or apart, and straight tokens."""
+    """Fit with all strings as text, their columns joined or separate, and linear tokens."""
     model = TabNSMRegressor(
         text_columns=text_columns,
         repeated_strings="text",
@@ -51,7 +51,7 @@ def summarize(results: list[dict[str, Any]]) -> str:
     lines = []
     for text_columns in TEXT_COLUMNS:
         runs = [result for result in results if result["text_columns"] == text_columns]
-        lines.append(f"  {text_columns:8} (D = {runs[0]['n_features']}): {in_words(runs)}")
+        lines.append(f"  {text_columns:8} (D = {runs[0]['n_features']}): {format_scores(runs)}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of the laboratory's tests; the library's have the tables and a cache of their own."""
+"""Fixtures of the benchmark's tests; those of the library have the tables and a separate cache."""
 
 from __future__ import annotations
 

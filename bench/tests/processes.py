@@ -38,7 +38,7 @@ class Log:
 
 
 def start(method: str, seeds: str, data: Path, results: Path) -> subprocess.Popen[bytes]:
-    """A call of `run_many` in a process of its own."""
+    """A call of `run_many` in a separate process."""
     arguments = [method, seeds, str(data), str(results)]
     return subprocess.Popen([sys.executable, "-c", SHARE, *arguments], start_new_session=True)
 

@@ -110,7 +110,7 @@ def test_every_method_that_runs_here_has_one() -> None:
 
 
 def test_the_users_own_factory_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(BASELINES["tabptm"].own_variable, "mine:Model")
+    monkeypatch.setenv(BASELINES["tabptm"].user_variable, "mine:Model")
     assert resolved_options(RunSpec("tabptm+a=1", "t")) == {"a": 1, "factory": "mine:Model"}
 
 

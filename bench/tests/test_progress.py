@@ -39,5 +39,5 @@ def test_a_terminal_gets_a_table_of_what_is_under_way() -> None:
         watch.phase, watch.seconds = "fit", 12.4
     shown = out.getvalue()
     assert "12 of 60" in shown
-    for word in ("ridge", "cpu_small", "fit", "2 runs: 2 left"):
-        assert word in shown
+    for text in ("ridge", "cpu_small", "fit", "2 runs: 2 left"):
+        assert text in shown

@@ -20,7 +20,7 @@ _OTHER_PARTS = {"cli", "demo", "plotting", "plotting_attribution", "_version"}
 
 
 def empty_code() -> dict[str, Any]:
-    """The entry "code" of a result of which nothing is known.
+    """The entry "code" of a result whose code is unknown.
 
     Returns
     -------
@@ -112,8 +112,8 @@ def fingerprint(spec: RunSpec, method: Method | None = None) -> str | None:
         for field in fields(spec)
         if field.name != "method" and getattr(spec, field.name) != field.default
     }
-    said = [spec.method_key, given, options]
-    text = json.dumps(said, sort_keys=True, default=str)
+    identity = [spec.method_key, given, options]
+    text = json.dumps(identity, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -145,8 +145,8 @@ def resolved_options(spec: RunSpec, method: Method | None = None) -> dict[str, A
         return spec.method_options
     if spec.method_key not in TABNSM_METHODS:
         info = find(spec.method_key)
-        if info.own_factory:
-            return spec.method_options | {"factory": info.own_factory}
+        if info.user_factory:
+            return spec.method_options | {"factory": info.user_factory}
         environment = find_environment(info.environment) if info.environment else None
         if environment is not None:
             return spec.method_options | {"packages": environment.packages}
@@ -182,8 +182,8 @@ class Provenance:
         """Notes on one run: none if it is of the newest code of the table."""
         code = _known_code(result)
         if code is None:
-            said = "from before results recorded their code and options"
-            return [] if self.remarks else [said]
+            note = "from before results recorded their code and options"
+            return [] if self.remarks else [note]
         if code["library"] == self._newest:
             return []
         commit = (code["commit"] or "unknown")[:7] + " and changes" * bool(code["dirty"])

@@ -93,7 +93,7 @@ def execute(
         "fit_cpu_seconds": round(cpu_seconds, 4),
         "predict_seconds": round(predict_seconds, 4),
         "encode_seconds": None if method.takes_frames else round(data.encode_seconds, 4),
-        # A method in a process of its own knows best; what this one had before says nothing then.
+        # A method in a separate process measures itself; the memory of this one means nothing then.
         "peak_memory_mb": elsewhere or peak_memory_mb(),
         "memory_before_fit_mb": None if elsewhere else before,
         "notes": [*notes, *settings.pop("notes", ())],
@@ -146,7 +146,7 @@ def make_method(spec: RunSpec) -> Method:
 
 
 def peak_memory_mb() -> float | None:
-    """Most memory that this process or a child of it has had, in MB; None where unknown.
+    """Peak memory of this process and its children, in MB; None where unknown.
 
     Returns
     -------

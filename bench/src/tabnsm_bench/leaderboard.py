@@ -1,4 +1,4 @@
-"""Where TabNSM stands on each dataset, and the average rank of every method."""
+"""TabNSM's rank on each dataset, and the average rank of every method."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_SPLIT = 42
 def leaderboard_table(results: Sequence[Result]) -> TextTable:
     """One row per dataset: TabNSM, the best other method, and TabNSM's rank.
 
-    Methods are ranked by how much higher they are than TabNSM on the splits that both were run
+    Methods are ranked by their mean change against TabNSM on the splits that both were run
     on, with the same arrays. TabNSM's other presets do not count.
 
     Parameters
@@ -141,13 +141,13 @@ def _times_over_catboost(results: Sequence[Result]) -> dict[str, float]:
 
 def _average_ranks(compared: Mapping[str, Mapping[str, Scores]]) -> str:
     averages = _ranks(compared)
-    said = ", ".join(
+    ranks = ", ".join(
         f"{display_name(method)} {averages[method]:.2f}"
         for method in sorted(averages, key=lambda method: (averages[method], method))
     )
     return (
         f"Average rank among the {len(averages)} methods that were run on all "
-        f"{len(compared)} datasets: {said}."
+        f"{len(compared)} datasets: {ranks}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables inside text files: what stands between two markers is made anew from the results.
+"""Tables inside text files: what is between two markers is regenerated from the results.
 
 A marker is ``<!-- table: NAME -->``, and ``<!-- end -->`` closes it.
 """
@@ -52,7 +52,7 @@ _FROM_PAPER: dict[str, Callable[[], TextTable]] = {
     "families": paper_family_table,
     "statistics": lambda: statistics_table(analyse_paper(), {}),
 }
-# "results-mae" is "results" by the mean absolute error, and so on; studies follow their own.
+# "results-mae" is "results" by the mean absolute error, and so on; studies have their own.
 TABLES = (*_FROM_RESULTS, *(f"{name}-mae" for name in _FROM_RESULTS), "leaderboard", "summary")
 
 
@@ -111,7 +111,7 @@ def make_paper_table(name: str) -> TextTable:
 
 
 def update_tables(text: str, results: Sequence[Result], unseen: Sequence[Result] = ()) -> str:
-    """Make the marked tables of a text anew.
+    """Regenerate the marked tables of a text.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def update_tables(text: str, results: Sequence[Result], unseen: Sequence[Result]
     if text.count("<!-- table: ") != len(_MARKED.findall(text)) or not _MARKED.search(text):
         raise InvalidDataError(
             "The text must have at least 1 table between <!-- table: results --> and "
-            "<!-- end -->, each on a line of its own. Add the markers where it should stand."
+            "<!-- end -->, each on a line of its own. Add the markers where it belongs."
         )
 
     def renewed(match: re.Match[str]) -> str:

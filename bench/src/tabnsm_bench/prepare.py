@@ -20,7 +20,7 @@ from tabnsm_bench.splits import Split, paper_split, subset
 def prepare(
     table: LoadedTable, spec: RunSpec, *, encode: bool = True
 ) -> tuple[Prepared, Split, list[str]]:
-    """Cut the table as the run asks, split it, and encode it with what the training rows say.
+    """Sample and split the table, and encode it with statistics of the training rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How the runs are getting on: a live table in a terminal, a line per run in a log."""
+"""Progress of the runs: a live table in a terminal, a line per run in a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tabnsm_bench.supervise import Ending, Watch
 
 
 class RunTable:
-    """Told by `run_many` of every run that begins and ends, and shows it.
+    """Displays every run that `run_many` starts and ends.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ class RunTable:
 
     def summary(self) -> str:
         """Counts of all runs, in one line."""
-        words = {
+        states = {
             "done": "done",
             "failed": "failed",
             "timeout": "over the time limit",
             "finished": "finished before",
             "claimed": "left to another process",
         }
-        parts = [f"{self._counts[key]} {word}" for key, word in words.items() if self._counts[key]]
+        parts = [f"{self._counts[key]} {text}" for key, text in states.items() if self._counts[key]]
         left = self._n_runs - self._counts.total()
         parts += [f"{left} left"] if left else []
         noun = "run" if self._n_runs == 1 else "runs"

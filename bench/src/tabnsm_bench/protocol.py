@@ -117,7 +117,7 @@ class RunSpec:
 
     @property
     def method_options(self) -> dict[str, Any]:
-        """The method's options, values read as JSON where they are JSON, else as words."""
+        """The method's options, values read as JSON where they are JSON, else as strings."""
         options: dict[str, Any] = {}
         for entry in self.method.split("+")[1:]:
             name, separator, text = entry.partition("=")
@@ -176,7 +176,7 @@ class Part:
     Parameters
     ----------
     x : ndarray of float32
-        Encoded features: standardised numbers, or codes where `category_sizes` says so.
+        Encoded features: standardised numbers, or integer codes where `category_sizes` is not 0.
     y : ndarray of float64
         Target, in its own units.
 
@@ -239,11 +239,11 @@ class Method(Protocol):
         Parameters
         ----------
         data : Prepared
-            The split; the test part is not to be looked at.
+            The split; the test part must not be used.
         seed : int
             Random state.
         time_limit : float or None
-            Seconds after which to stop with the best so far; a method that goes on is killed.
+            Seconds after which to stop with the best so far; a method that does not stop is killed.
         n_threads : int
             Cores to use.
 

@@ -18,7 +18,7 @@ from tabnsm_bench.supervise import Ending, Interrupted, Watch, supervise
 
 
 class Display(Protocol):
-    """Whoever wants to know how the runs are getting on; called from several threads."""
+    """Receives the progress of the runs; called from several threads."""
 
     def started(self, watch: Watch) -> None:
         """A run begins."""
@@ -44,7 +44,7 @@ class _Silence:
 def run_one(
     spec: RunSpec, data_dir: str | Path, results_dir: str | Path, *, n_threads: int | None = None
 ) -> dict[str, Any]:
-    """Do one run in a process of its own, unless it is finished.
+    """Do one run in a separate process, unless it is finished.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def run_many(
     n_threads: int | None = None,
     display: Display | None = None,
 ) -> list[dict[str, Any]]:
-    """Do all runs that are not finished, each in a process of its own.
+    """Do all runs that are not finished, each in a separate process.
 
     Other calls may work on the same folder at the same time, on this machine or through a
     shared folder: a run that one of them has claimed is left to it. A run that failed in an
     earlier call is tried once more, and one that was made with other options under the same name
-    is made anew. After Ctrl-C all that was finished is kept.
+    is run again. After Ctrl-C all that was finished is kept.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class ScoreTable:
 
     def renamed(self, names: Mapping[str, str]) -> ScoreTable:
         """The same table with other names of methods; those without one keep theirs."""
-        notes = {(names.get(m, m), dataset): said for (m, dataset), said in self.notes.items()}
+        notes = {(names.get(m, m), dataset): lines for (m, dataset), lines in self.notes.items()}
         methods = tuple(names.get(method, method) for method in self.methods)
         return replace(self, methods=methods, notes=notes)
 
@@ -126,7 +126,7 @@ def collect_scores(
     """
     if metric not in METRICS:
         raise InvalidOptionError(f"metric must be one of {METRICS}, got {metric!r}.")
-    groups, said = group_runs(results, metric, encoding)
+    groups, cell_notes = group_runs(results, metric, encoding)
     _check_test_rows(groups)
     provenance = Provenance([result for runs in groups.values() for _, result in runs])
     methods = tuple(sorted({method for method, _ in groups}))
@@ -140,7 +140,7 @@ def collect_scores(
         if len(values) > 1:
             std[i, j] = np.std(values, ddof=1)
         for spec, result in runs:
-            said[method, dataset] += run_notes(spec, result) + provenance.notes(result)
+            cell_notes[method, dataset] += run_notes(spec, result) + provenance.notes(result)
     return ScoreTable(
         methods,
         datasets,
@@ -159,7 +159,7 @@ def collect_scores(
             for (_, dataset), runs in groups.items()
             if any(spec.max_rows or result["dataset"]["partial"] for spec, result in runs)
         ),
-        notes={cell: tuple(dict.fromkeys(words)) for cell, words in said.items() if words},
+        notes={cell: tuple(dict.fromkeys(notes)) for cell, notes in cell_notes.items() if notes},
         remarks=(*_remarks(groups), *provenance.remarks),
     )
 

@@ -68,7 +68,7 @@ def paper_split(n_rows: int, random_state: int = 42) -> Split:
 
 
 def subset(n: int, size: int, random_state: int) -> Rows:
-    """Choose `size` of `n` things; a smaller choice is a part of a larger one.
+    """Choose `size` of `n` items; a smaller choice is a subset of a larger one.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from tabnsm_bench.rank_tests import (
 )
 from tabnsm_bench.scores import ScoreTable
 
-LEAST_METHODS, LEAST_DATASETS = 3, 2
+MIN_METHODS, MIN_DATASETS = 3, 2
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def choose_ours(methods: Sequence[str], wanted: str | None = None) -> str:
 
 
 def analyse_paper() -> Statistics:
-    """The statistics of the paper's own table, with a word on where its text differs.
+    """The statistics of the paper's own table, with a note where its text differs.
 
     Returns
     -------
@@ -192,8 +192,8 @@ def analyse_paper() -> Statistics:
 def check_size(table: ScoreTable, which: str = "") -> None:
     """Refuse a table that is too small for statistics, with the remedy."""
     for names, kind, least in (
-        (table.methods, "methods", LEAST_METHODS),
-        (table.datasets, "datasets", LEAST_DATASETS),
+        (table.methods, "methods", MIN_METHODS),
+        (table.datasets, "datasets", MIN_DATASETS),
     ):
         if len(names) < least:
             raise InvalidDataError(

@@ -24,7 +24,7 @@ UNSEEN = f"{STUDIES}/carry_over"
 
 
 def empty_result(spec: RunSpec) -> dict[str, Any]:
-    """A result in which nothing is known yet but the run.
+    """An empty result of a run.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def empty_result(spec: RunSpec) -> dict[str, Any]:
 
 
 def write_result(result: Mapping[str, Any], results_dir: str | Path) -> Path:
-    """Write a result to its place, whole or not at all.
+    """Write a result to its place, atomically.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def write_result(result: Mapping[str, Any], results_dir: str | Path) -> Path:
     Path
         The file.
     """
-    from tabnsm.container import atomic_write  # brings torch with it
+    from tabnsm.container import atomic_write  # imports torch
 
     path = RunSpec.from_dict(result["spec"]).path(results_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def result_paths(results_dir: str | Path) -> list[Path]:
 
 
 def is_finished(spec: RunSpec, results_dir: str | Path, fingerprint: str | None) -> bool:
-    """Whether a run has a result that is not to be tried again.
+    """Whether a run has a result and need not be run again.
 
     A result that other options led to, under the same name, is none: nor is one that does not say
     which.

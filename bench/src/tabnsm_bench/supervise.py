@@ -36,7 +36,7 @@ class Interrupted(Exception):
 
 @dataclass
 class Watch:
-    """What is known of a run while it goes on.
+    """State of a run in progress.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Watch:
     seconds : float
         Time in this phase; a machine that slept does not count.
     error : str or None
-        What the run's process said was wrong.
+        The error that the run's process reported.
     """
 
     spec: RunSpec
@@ -80,12 +80,12 @@ def supervise(
     n_threads: int,
     stop: threading.Event,
 ) -> Ending:
-    """Do one run in a process of its own, and wait for it.
+    """Do one run in a separate process, and wait for it.
 
     Parameters
     ----------
     watch : Watch
-        Kept up to date while the run goes on.
+        Kept up to date while it runs.
     data_dir, results_dir : str or Path
         Folders of tables and results.
     n_threads : int
@@ -155,14 +155,14 @@ def _send(process: subprocess.Popen[bytes], request: dict[str, Any]) -> None:
 def _follow(process: subprocess.Popen[bytes], watch: Watch) -> None:
     assert process.stdout is not None
     for line in process.stdout:
-        word = json.loads(line)
-        watch.error = word.get("error", watch.error)
-        watch.phase, watch.seconds = word.get("phase", watch.phase), 0.0
+        message = json.loads(line)
+        watch.error = message.get("error", watch.error)
+        watch.phase, watch.seconds = message.get("phase", watch.phase), 0.0
 
 
 def _wait(process: subprocess.Popen[bytes], watch: Watch, stop: threading.Event) -> Ending | None:
     limit = watch.spec.time_limit
-    most = None if limit is None else limit * (1 + _GRACE_SHARE) + _GRACE_SECONDS
+    max_seconds = None if limit is None else limit * (1 + _GRACE_SHARE) + _GRACE_SECONDS
     last = time.monotonic()
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -174,7 +174,8 @@ def _wait(process: subprocess.Popen[bytes], watch: Watch, stop: threading.Event)
         last = now
         if stop.is_set():
             raise Interrupted
-        if most is not None and watch.phase in ("fit", "predict") and watch.seconds > most:
+        is_watched = watch.phase in ("fit", "predict")
+        if max_seconds is not None and is_watched and watch.seconds > max_seconds:
             _kill(process)
             return Ending(
                 "timeout",

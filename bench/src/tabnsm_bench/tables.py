@@ -29,7 +29,7 @@ def results_table(table: ScoreTable, by_mae: ScoreTable | None = None) -> TextTa
         As from `tabnsm_bench.scores.collect_scores`. A dataset that the paper has too gets a
         second column with the paper's RMSE, if the table's metric is the RMSE.
     by_mae : ScoreTable or None
-        The same runs by their mean absolute error, to stand beside the RMSE on heavy-tailed
+        The same runs by their mean absolute error, to show beside the RMSE on heavy-tailed
         datasets, and to rank by.
 
     Returns
@@ -58,8 +58,8 @@ def results_table(table: ScoreTable, by_mae: ScoreTable | None = None) -> TextTa
         counterpart = table.counterparts.get(dataset)
         known_as = "" if counterpart in (None, dataset) else counterpart
         part = "partial" if dataset in table.partial else ""
-        words = ", ".join(filter(None, (known_as, part)))
-        headings.append(f"{dataset} ({words})" if words else dataset)
+        details = ", ".join(filter(None, (known_as, part)))
+        headings.append(f"{dataset} ({details})" if details else dataset)
         columns.append(_score_column(table, dataset, footnotes))
         if by_mae is not None and dataset in heavy:
             headings.append(f"{dataset}: MAE")
@@ -207,7 +207,7 @@ def _family_table(
 ) -> TextTable:
     order = [*dict.fromkeys(paper_families().values()), NEW]
     order = [*(name for name in order if name != OURS), OURS]
-    members = {
+    in_family = {
         name: [method for method in table.methods if families[method] == name] for name in order
     }
     columns = [
@@ -217,13 +217,13 @@ def _family_table(
                 if name == OURS
                 else f"best {name} ({len(found)} method{'s' * (len(found) > 1)})"
             )
-            for name, found in members.items()
+            for name, found in in_family.items()
             if found
         ]
     ]
     for dataset in table.datasets:
         texts = []
-        for found in filter(None, members.values()):
+        for found in filter(None, in_family.values()):
             known = [m for m in found if not math.isnan(table.score(m, dataset))]
             best = min(known, key=lambda m: table.score(m, dataset), default=None)
             texts.append(MISSING if best is None else text(best, dataset))
@@ -241,7 +241,7 @@ def _score_column(table: ScoreTable, dataset: str, footnotes: Footnotes) -> list
 
 
 def _paper_column(methods: Sequence[str], dataset: str) -> list[Cell]:
-    """The paper's figures; every preset of ours stands beside its one TabNSM."""
+    """The paper's figures; every preset of ours is compared with its one TabNSM."""
     names = [paper_name(method) for method in methods]
     return _printed_cells(
         [None if name is None else paper_printed(name, dataset) for name in names]
@@ -273,7 +273,7 @@ def _notes(table: ScoreTable) -> list[str]:
     partial = [name for name in table.datasets if name in table.partial]
     if partial:
         notes.append(
-            f"Partial: {', '.join(partial)}. Only a part of the table was at hand or was used: "
+            f"Partial: {', '.join(partial)}. Only a part of the table was available or was used: "
             "compare methods with each other there, not with the paper."
         )
     return [*notes, *table.remarks]

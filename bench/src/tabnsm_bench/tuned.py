@@ -28,9 +28,9 @@ _LAST_FITS = 2
 class TunedMethod:
     """A method that searches its options before it learns, as "catboost+tuned=20" does.
 
-    The trials are kept in a file below the cache folder, so that a run that was killed goes on,
+    The trials are kept in a file below the cache folder, so that a run that was killed continues,
     and so that processes which search the same share the trials. The method's own options always
-    are a candidate; the last word has the RMSE on the validation rows.
+    are a candidate; the final choice is made by the RMSE on the validation rows.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ class TunedMethod:
 
     def _fingerprint(self, data: Prepared, seed: int, time_limit: float | None) -> str:
         """Hash of all that the score of a trial depends on."""
-        said = [self.key, self.fixed, describe_space(self.space), seed, self._share(time_limit)]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode())
+        identity = [self.key, self.fixed, describe_space(self.space), seed, self._share(time_limit)]
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode())
         for part in (data.train, data.validation):
             digest.update(np.ascontiguousarray(part.x).tobytes())
             digest.update(np.ascontiguousarray(part.y).tobytes())

@@ -1,4 +1,4 @@
-"""The process of one run: ``python -m tabnsm_bench.worker``, spoken to through pipes.
+"""The process of one run: ``python -m tabnsm_bench.worker``, controlled through pipes.
 
 The parent writes one line of JSON to standard input and keeps it open: when it ends, the parent
 is gone, and so is this process. Standard output carries one line of JSON per phase, the last
@@ -35,14 +35,14 @@ def main() -> int:
     request = json.loads(_read_line())
     threading.Thread(target=_die_with_parent, args=(request["scratch"],), daemon=True).start()
 
-    def say(**words: str) -> None:
-        output.write(json.dumps(words) + "\n")
+    def send(**message: str) -> None:
+        output.write(json.dumps(message) + "\n")
         output.flush()
 
     try:
-        _run(request, lambda phase: say(phase=phase))
+        _run(request, lambda phase: send(phase=phase))
     except Exception as error:
-        say(error=_summary(error))
+        send(error=_summary(error))
         traceback.print_exc()
         return 1
     return 0
@@ -72,9 +72,9 @@ def _summary(error: BaseException) -> str:
 
 def _private_output() -> TextIO:
     """The pipe to the parent, out of reach of anything that prints, C libraries included."""
-    words = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    return words
+    return pipe
 
 
 def _read_line() -> bytes:

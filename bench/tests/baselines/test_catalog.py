@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -59,58 +57,10 @@ def test_weights_must_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 def test_unknown_methods_get_a_hint() -> None:
     with pytest.raises(InvalidOptionError, match="Did you mean lightgbm"):
         make("ligthgbm")
-    with pytest.raises(InvalidOptionError, match="No kept package has it"):
+    with pytest.raises(InvalidOptionError, match="No maintained package provides it"):
         make("amformer")
 
 
-OWN = """
-import numpy as np
-
-class Nearest:
-    def __init__(self, k=1):
-        self.k = k
-    def get_params(self, deep=True):
-        return {"k": self.k}
-    def fit(self, X, y):
-        self.X, self.y = X, y
-    def predict(self, X):
-        distance = ((X[:, None] - self.X) ** 2).sum(axis=2)
-        return self.y[distance.argsort(axis=1)[:, : self.k]].mean(axis=1)
-
-class Whole:
-    takes_frames = True
-    def fit(self, data, *, seed, time_limit, n_threads):
-        return {"columns": list(data.train_frame)}
-"""
-
-
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_methods.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    sys.modules.pop("own_methods", None)
-
-
-def predictions(method: Any, data: Prepared) -> np.ndarray:
-    method.fit(data, seed=0, time_limit=None, n_threads=1)
-    return np.asarray(method.predict(data.test.x, None))
-
-
-@pytest.mark.usefixtures("own")
-def test_code_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, mixed: Prepared) -> None:
-    monkeypatch.setenv("TABNSM_METHOD_DNNR", "own_methods:Nearest")
-    assert BASELINES["dnnr"].state == "ready"
-    found = predictions(make("dnnr", {"k": 5, "max_epochs": 3}), mixed)
-    np.testing.assert_allclose(found, predictions(make("knn-5"), mixed))
-    monkeypatch.setenv("TABNSM_METHOD_DNNR", "own_methods:Whole")
-    assert make("dnnr").takes_frames
-    monkeypatch.setenv("TABNSM_METHOD_DNNR", "own_methods:Missing")
-    with pytest.raises(InvalidOptionError, match="TABNSM_METHOD_DNNR must be module:factory"):
-        make("dnnr")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("key", TABNSM_METHODS)
 def test_tabnsm_takes_frames(key: str, mixed: Prepared) -> None:
     import pandas as pd

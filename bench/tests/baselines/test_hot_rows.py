@@ -31,8 +31,8 @@ def both_ways(
 ) -> tuple[nn.Module, nn.Module]:
     """The network on one-hot rows, and the one that looks categories up."""
     built = []
-    for most_columns in (10**6, 10):
-        monkeypatch.setattr(hot_rows, "_MOST_COLUMNS", most_columns)
+    for max_columns in (10**6, 10):
+        monkeypatch.setattr(hot_rows, "_MAX_COLUMNS", max_columns)
         torch.manual_seed(0)
         built.append(method.build(columns, method.options).eval())
     return built[0], built[1]
@@ -76,8 +76,8 @@ def test_fits_as_on_one_hot_rows(
 ) -> None:
     options = {"d_block": 16, "max_epochs": 3} | ({"k": 4} if key == "tabm" else {})
     predictions = []
-    for most_columns in (10**6, 1):
-        monkeypatch.setattr(hot_rows, "_MOST_COLUMNS", most_columns)
+    for max_columns in (10**6, 1):
+        monkeypatch.setattr(hot_rows, "_MAX_COLUMNS", max_columns)
         method = make(key, options)
         method.fit(mixed, seed=0, time_limit=None, n_threads=1)
         predictions.append(method.predict(mixed.test.x, None))

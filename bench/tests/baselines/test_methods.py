@@ -185,7 +185,7 @@ def test_too_many_codes_for_a_dense_matrix(key: str, monkeypatch: pytest.MonkeyP
     columns = Columns(table.category_sizes)
     dense = fitted(key, table)[0].predict(table.test.x, None)
     # Enough for the dense matrix of the test rows, not for that of the training rows.
-    monkeypatch.setattr(common, "_MOST_DENSE", 12 * len(table.test.y))
+    monkeypatch.setattr(common, "_MAX_DENSE_CELLS", 12 * len(table.test.y))
     assert not sparse.issparse(columns.one_hot_for(len(table.test.y))(table.test.x))
     x = columns.sparse_one_hot(table.test.x)
     assert sparse.issparse(x)
@@ -199,7 +199,7 @@ def test_too_many_codes_for_a_dense_matrix(key: str, monkeypatch: pytest.MonkeyP
 
 def test_few_rows_fitted_and_many_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table((0, 0, 9, 0))
-    monkeypatch.setattr(common, "_MOST_DENSE", 12 * 50)
+    monkeypatch.setattr(common, "_MAX_DENSE_CELLS", 12 * 50)
     method, _ = fitted("svr-rbf", table, max_rows=50)
     assert np.isfinite(method.predict(table.test.x, None)).all()
 

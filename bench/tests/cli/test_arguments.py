@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from tabnsm.errors import InvalidOptionError
-from tabnsm_bench.cli.arguments import check_methods, dataset_key, numbers, words
+from tabnsm_bench.cli.arguments import check_methods, dataset_key, numbers, split_names
 from tabnsm_bench.protocol import RunSpec
 
 
 def test_ranges_and_numbers_mix_and_count_once() -> None:
     assert numbers("--seeds", "3,0-2, 1") == [3, 0, 1, 2]
-    assert words("") == []
+    assert split_names("") == []
 
 
 @pytest.mark.parametrize("text", ["1,x", "-1", "3-1", "1.5", "0-"])

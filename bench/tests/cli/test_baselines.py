@@ -24,7 +24,7 @@ def test_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         "ready",
     ]
     assert any("needs environment: Run: tabnsm bench env deeptab" in line for line in lines)
-    assert any("unavailable: No kept package has it." in line for line in lines)
+    assert any("unavailable: No maintained package provides it." in line for line in lines)
     assert any(line.endswith("of 39 are ready.") for line in lines)
 
 

@@ -73,8 +73,8 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
             if site.length:
                 self.send_header("Content-Length", str(len(body) - start))
             self.end_headers()
-            piece = body[start:]
-            self.wfile.write(piece if fault is None else piece[: fault[1]])
+            part = body[start:]
+            self.wfile.write(part if fault is None else part[: fault[1]])
 
         def log_message(self, *arguments: object) -> None:
             pass

@@ -8,7 +8,7 @@ import pytest
 
 from bench.tests.datasets.server import Site, serve
 from tabnsm.errors import InvalidDataError
-from tabnsm_bench.datasets.download import DownloadError, fetch
+from tabnsm_bench.datasets.download import DownloadError, download_file
 
 BODY = bytes(range(256)) * 2000  # several chunks
 SHA256 = hashlib.sha256(BODY).hexdigest()
@@ -26,12 +26,12 @@ def left_behind(folder: Path) -> list[str]:
 
 def get(site: Site, folder: Path, **options: object) -> Path:
     options = {"sha256": SHA256, "pause": 0.0} | options
-    return fetch(f"{site.address}/file", folder / "file", **options).path  # type: ignore[arg-type]
+    return download_file(f"{site.address}/file", folder / "file", **options).path  # type: ignore[arg-type]
 
 
 def test_a_file_comes_whole(site: Site, tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
-    fetched = fetch(
+    fetched = download_file(
         f"{site.address}/file",
         tmp_path / "new" / "file",
         on_progress=lambda done, total: seen.append((done, total)),
@@ -130,7 +130,7 @@ def test_wrong_content_never_takes_the_files_place(site: Site, tmp_path: Path, k
     assert len(site.requests) == 2
 
 
-def test_a_spoiled_part_is_fetched_anew(site: Site, tmp_path: Path) -> None:
+def test_a_spoiled_part_is_downloaded_again(site: Site, tmp_path: Path) -> None:
     site.faults = [("cut", 100_000), 500]
     with pytest.raises(DownloadError):
         get(site, tmp_path, tries=2)
@@ -142,9 +142,9 @@ def test_nobody_there(tmp_path: Path) -> None:
     with serve(Site()) as gone:
         address = gone.address
     with pytest.raises(DownloadError, match="in 2 tries"):
-        fetch(f"{address}/file", tmp_path / "file", tries=2, pause=0.0)
+        download_file(f"{address}/file", tmp_path / "file", tries=2, pause=0.0)
 
 
 def test_other_schemes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidDataError, match="http"):
-        fetch("file:///etc/hostname", tmp_path / "file")
+        download_file("file:///etc/hostname", tmp_path / "file")

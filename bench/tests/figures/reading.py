@@ -17,7 +17,7 @@ def overlaps(figure: Figure, wanted: set[str]) -> list[tuple[str, str]]:
     """Pairs of these texts that cover each other."""
     figure.draw_without_rendering()
     found = [text for text in figure.findobj(Text) if text.get_text().strip() in wanted]
-    # Of the words alone: an annotation's own extent has its line in it.
+    # Of the text alone: an annotation's own extent has its line in it.
     boxes = [(text.get_text(), Text.get_window_extent(text)) for text in found]
     return [
         (one, other)

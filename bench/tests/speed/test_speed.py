@@ -307,7 +307,7 @@ old
 <!-- end -->
 <!-- picture: operator -->
 <!-- end -->
-<!-- picture: goals -->
+<!-- table: peers -->
 <!-- end -->
 """
 
@@ -317,7 +317,9 @@ def test_report_fills_tables_and_links_and_draws(
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    command = ["report.py", "--results", str(records), "--page", str(page)]
+    notebook = tmp_path / "notebook.md"
+    notebook.write_text("<!-- table: figures -->\n<!-- end -->\n")
+    command = ["report.py", "--results", str(records), "--pages", str(page), str(notebook)]
     monkeypatch.setattr("sys.argv", command)
     script("report").main()
     filled = page.read_text()
@@ -325,7 +327,8 @@ def test_report_fills_tables_and_links_and_draws(
     assert "old" not in filled
     assert "<!-- table: text -->\nNot measured yet: `make bench`.\n<!-- end -->" in filled
     assert "features](page/operator.png)" in filled
-    assert "goals.png" not in filled  # neither benchmark ran at a size with a goal
+    assert "| compared with | what | TabNSM |\n| --- | --- | --- |\n<!-- end -->" in filled
+    assert "| one row, module, D = 8, median |" in notebook.read_text()
     assert [path.name for path in (tmp_path / "page").iterdir()] == ["operator.png"]
     assert (tmp_path / "page" / "operator.png").read_bytes().startswith(b"\x89PNG")
     script("report").main()
@@ -333,13 +336,42 @@ def test_report_fills_tables_and_links_and_draws(
 
 
 @pytest.mark.slow
-def test_the_page_matches_the_committed_results() -> None:
+@pytest.mark.parametrize("name", ["performance.md", "performance-notebook.md"])
+def test_the_pages_match_the_committed_results(name: str) -> None:
     report, docs = script("report"), ROOT / "docs"
     records = report.read_records(ROOT / "results" / "speed")
     pictures = {path.stem for path in (docs / "performance").glob("*.png")}
-    page = (docs / "performance.md").read_text()
+    page = (docs / name).read_text()
     assert report.fill(page, records, "performance", pictures) == page
     assert pictures == set(script("pictures").draw_all(records))
+
+
+def test_pages_show_every_figure_and_every_ratio_to_a_peer() -> None:
+    report = script("report")
+    records = report.read_records(ROOT / "results" / "speed")
+    peers = report.table("peers", records)
+    assert "| TabM | training rows/s, D = 400, batch 256 | 2.07 times as fast |" in peers
+    assert "| LightGBM | time to validation RMSE 2.62 on cpu_small | 235 times as long |" in peers
+    assert "dense" not in peers  # parts of TabNSM are no concern of a user's
+    figures = report.table("figures", records)
+    assert all(entry["what"] in figures for entry in report.all_figures(records))
+
+
+def run_of(method: str, rmse: float, **settings: Any) -> dict[str, Any]:
+    spec = {"method": method, "dataset": "nyc_air_quality", "encoding": "default"} | settings
+    measured = {"metrics": {"test": {"rmse": rmse}}, "fit_seconds": 51.7, "peak_memory_mb": 575.5}
+    return {"spec": spec} | measured
+
+
+def test_choices_are_runs_of_one_split_without_limits() -> None:
+    runs = [
+        run_of("tabnsm-fast", 3.394),
+        run_of("tabnsm-fast", 1.0, split=43),
+        run_of("catboost", 2.0, encoding="paper"),
+        run_of("tabnsm-default", 2.5, max_epochs=3),
+    ]
+    lines = script("report").choices_table(runs).splitlines()
+    assert lines[2:] == ["| nyc_air_quality | TabNSM (fast) | 3.39 | 51.7 | 576 |"]
 
 
 @pytest.mark.slow
@@ -359,9 +391,9 @@ def test_run_keeps_what_is_there_and_goes_on(
     capsys.readouterr()
     assert run.run_all([], tmp_path, tmp_path, here) == ["bad"]
     assert path.read_text() == written
-    said = capsys.readouterr().out
-    assert "there already" in said
-    assert "failed: ModuleNotFoundError: No module named 'no_such_file'" in said
+    printed = capsys.readouterr().out
+    assert "there already" in printed
+    assert "failed: ModuleNotFoundError: No module named 'no_such_file'" in printed
     assert not (tmp_path / "bad.json").exists()
 
 
@@ -375,7 +407,7 @@ def test_run_leaves_out_what_needs_absent_tables(
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "words"),
+    ("value", "unit", "text"),
     [
         (2.314, "x", "2.31x"),
         (0.0123, "x", "0.0123x"),
@@ -385,8 +417,8 @@ def test_run_leaves_out_what_needs_absent_tables(
         (0.0, "", "0"),
     ],
 )
-def test_figures_in_words(value: float, unit: str, words: str) -> None:
-    assert script("measure").in_words(value, unit) == words
+def test_figures_are_formatted(value: float, unit: str, text: str) -> None:
+    assert script("measure").format_value(value, unit) == text
 
 
 def some_frame() -> tuple[pd.DataFrame, np.ndarray]:
@@ -444,9 +476,9 @@ def test_screens_go_by_the_names_of_today(tmp_path: Path) -> None:
     assert [entry["rmse"] for entry in json.loads(path.read_text())] == [[1.0, 1.0]]
 
 
-def test_the_page_has_all_screens() -> None:
+def test_the_notebook_has_all_screens() -> None:
     module = script("screen")
-    page = (ROOT / "docs" / "accuracy.md").read_text()
+    page = (ROOT / "docs" / "accuracy-notebook.md").read_text()
     assert all(page.count(mark) == 1 for mark in module.MARKS)
     assert module.fill(page, ROOT / "results" / "studies" / "screens") == page
 

@@ -41,7 +41,7 @@ def test_a_table_s_count_is_that_of_its_fitted_model(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({f"x{i}": rng.normal(size=120) for i in range(6)})
     frame["shop"] = rng.choice(["a", "b", "c"], 120)
-    frame["words"] = [f"row {i} of the table" for i in range(120)]
+    frame["text"] = [f"row {i} of the table" for i in range(120)]
     y = rng.normal(size=120)
     frame.assign(y=y).to_csv(tmp_path / "mixed.csv", index=False)
     scope = Scope(("mixed",), (), "fast", {"target": "y"}, tmp_path)
@@ -58,7 +58,7 @@ def test_a_table_s_count_is_that_of_its_fitted_model(tmp_path: Path) -> None:
     assert rows[-1]["n_features"] == model.encoder_.n_features
     counted = sum(parameter.numel() for parameter in model.model_.parameters())
     assert rows[-1]["n_parameters"] == counted
-    # The category's vectors are part of it, and the bends of the numbers.
+    # The category's vectors are part of it, and so is the piecewise-linear encoding of the numbers.
     options = resolve_options({"preset": "fast"})
     encoder = model.encoder_
     without = [

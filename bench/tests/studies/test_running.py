@@ -69,7 +69,7 @@ def test_in_this_process(name: str, n_rows: int, tables: Path) -> None:
     # Different models, not one under different names; a table without dates or gaps has some.
     assert len({row[key] for row in table.rows}) >= min(n_rows, 6)
     if name == "departures":
-        assert any("'date_encoding = text' gave the very numbers" in note for note in table.notes)
+        assert any("'date_encoding = text' gave the same numbers" in note for note in table.notes)
         assert not any("category_encoding" in note for note in table.notes)
 
 
@@ -82,7 +82,7 @@ def test_rise_begins_after_five_epochs(max_epochs: int, n_different: int, tables
     assert len({result["settings"]["history"]["validation_rmse"][-1] for result in results}) == (
         n_different
     )
-    assert bool(table.notes) == (n_different == 1)  # "gave the very numbers"
+    assert bool(table.notes) == (n_different == 1)  # "gave the same numbers"
 
 
 @pytest.mark.slow
@@ -156,7 +156,7 @@ def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) ->
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     said = " ".join(errors.decode().split())
-    assert "Interrupted. 2 runs: 2 left. The same command goes on from here." in said
+    assert "Interrupted. 2 runs: 2 left. Run the same command again to continue." in said
 
 
 @pytest.mark.slow

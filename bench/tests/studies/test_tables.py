@@ -94,7 +94,7 @@ def test_a_change_that_changes_nothing_is_said() -> None:
     ]
     table = study.table(results, scope)
     (note,) = table.notes
-    assert "'date_encoding = text' gave the very numbers of 'default'" in note
+    assert "'date_encoding = text' gave the same numbers as 'default'" in note
 
 
 def test_one_row_per_group_and_dataset() -> None:
@@ -162,7 +162,7 @@ def test_written_twice_and_read_again(tmp_path: Path) -> None:
     assert lines[2].startswith("| dataset | variant | runs | test RMSE | change % |")
     assert lines[4] == "| cp | with FTM | 3 | 2 ± 1 | - | 1 | 1 | 2.0 |"
     assert lines[5] == "| cp | without FTM | 3 | 2 ± 1 | +0.00 ± 0.00 | 1 | 1 | 2.0 |"
-    assert "very numbers" in lines[-1]
+    assert "same numbers" in lines[-1]
 
 
 @pytest.mark.parametrize(("datasets", "first"), [(("a",), "variant"), (("a", "b"), "dataset")])

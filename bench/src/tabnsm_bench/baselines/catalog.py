@@ -14,7 +14,7 @@ from tabnsm_bench.protocol import Method
 
 TABNSM_METHODS = ("tabnsm-default", "tabnsm-paper", "tabnsm-fast")
 
-_NO_PACKAGE = "No kept package has it."
+_NO_PACKAGE = "No maintained package provides it."
 _ENTRIES = (
     BaselineInfo("LinearRegression", "Classical", "scikit-learn", "scikit_learn:linear_regression"),
     BaselineInfo("KNN-5", "Classical", "scikit-learn", "scikit_learn:knn"),
@@ -103,10 +103,10 @@ def make(key: str, options: Mapping[str, Any] | None = None) -> Method:
 
         return TabNSMMethod(key.removeprefix("tabnsm-"), **options)
     info = find(key)
-    if info.own_factory:
-        from tabnsm_bench.baselines.own import own_method
+    if info.user_factory:
+        from tabnsm_bench.baselines.user_method import user_method
 
-        return own_method(info, options)
+        return user_method(info, options)
     if info.state != READY:
         raise InvalidOptionError(f"{info.name} cannot run here. {info.reason} {info.remedy}")
     environment = find_environment(info.environment) if info.environment else None

@@ -18,7 +18,7 @@ from tabnsm.errors import InvalidOptionError
 PATIENCE, SCHEDULER_PATIENCE, MAX_EPOCHS = 16, 5, 100
 _CURVE_POINTS = 200
 # Entries of a dense matrix of a gigabyte.
-_MOST_DENSE = 2**28
+_MAX_DENSE_CELLS = 2**28
 
 
 def take_options(
@@ -118,7 +118,7 @@ class Columns:
         ['one_hot', 'sparse_one_hot']
         """
         width = self.n_numbers + sum(self.category_sizes)
-        is_sparse = n_rows * width > _MOST_DENSE and 2 * len(self.sizes) < width
+        is_sparse = n_rows * width > _MAX_DENSE_CELLS and 2 * len(self.sizes) < width
         return self.sparse_one_hot if is_sparse else self.one_hot
 
     def sparse_one_hot(self, x: NDArray[np.float32]) -> Any:
@@ -226,12 +226,12 @@ def describe(package: str, options: Mapping[str, Any], **facts: Any) -> dict[str
     >>> describe("scikit-learn", {"alpha": 1.0}, epochs=None)["options"]
     {'alpha': 1.0}
     """
-    said = {name: value for name, value in facts.items() if value is not None}
+    known = {name: value for name, value in facts.items() if value is not None}
     return {
         "package": package,
         "package_version": version(package),
         "options": dict(options),
-        **said,
+        **known,
     }
 
 
@@ -246,17 +246,17 @@ def rmse(y: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.mean((y - predicted) ** 2)))
 
 
-def draw_rows(n_rows: int, most: int, seed: int) -> NDArray[np.int64]:
-    """At most so many rows, drawn without replacement, in their order.
+def draw_rows(n_rows: int, max_rows: int, seed: int) -> NDArray[np.int64]:
+    """At most `max_rows` rows, drawn without replacement, in their order.
 
     Examples
     --------
     >>> len(draw_rows(10, 4, seed=0)), len(draw_rows(3, 4, seed=0))
     (4, 3)
     """
-    if n_rows <= most:
+    if n_rows <= max_rows:
         return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most])
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:max_rows])
 
 
 @contextmanager

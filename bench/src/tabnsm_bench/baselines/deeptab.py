@@ -154,7 +154,7 @@ class DeepTab:
             codes = np.stack(
                 [np.searchsorted(self.edges[:, j], x[:, j]) for j in range(x.shape[1])], axis=1
             )
-        # Words, because numbers would not be taken for categories.
+        # Strings, because numbers would not be taken for categories.
         table |= {f"category {j}": codes[:, j].astype(str) for j in range(codes.shape[1])}
         return pd.DataFrame(table)
 

@@ -143,7 +143,7 @@ def open_environment(spec: EnvironmentSpec) -> Environment | None:
 def make_environment(
     spec: EnvironmentSpec, on_line: Callable[[str], None] = lambda line: None
 ) -> Environment:
-    """Make an environment, whole or not at all.
+    """Create an environment, atomically.
 
     Parameters
     ----------
@@ -277,8 +277,8 @@ def _ask(python: Path, code: str, *arguments: str) -> str:
         check=False,
     )
     if done.returncode:
-        said = _failure(f"`{code.strip().splitlines()[-1]}` failed in it", done.stderr)
-        raise EnvironmentFailedError(said)
+        message = _failure(f"`{code.strip().splitlines()[-1]}` failed in it", done.stderr)
+        raise EnvironmentFailedError(message)
     return done.stdout
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from tabnsm_bench.baselines.common import Columns
 
 # Rows of up to so many columns are multiplied as they are.
-_MOST_COLUMNS = 4096
+_MAX_COLUMNS = 4096
 
 
 def has_long_rows(columns: Columns) -> bool:
@@ -28,11 +28,11 @@ def has_long_rows(columns: Columns) -> bool:
     >>> [has_long_rows(Columns((0, size))) for size in (10, 5000)]
     [False, True]
     """
-    return sum(columns.category_sizes) > _MOST_COLUMNS
+    return sum(columns.category_sizes) > _MAX_COLUMNS
 
 
 class Positions(nn.Module):
-    """Where in a one-hot row the ones are.
+    """Positions of the ones in a one-hot row.
 
     Parameters
     ----------

@@ -57,14 +57,14 @@ class BaselineInfo:
         return "linear-regression" if self.name == "LinearRegression" else slug(self.name)
 
     @property
-    def own_variable(self) -> str:
+    def user_variable(self) -> str:
         """Environment variable that names the user's own implementation."""
         return "TABNSM_METHOD_" + self.key.upper().replace("-", "_")
 
     @property
-    def own_factory(self) -> str:
+    def user_factory(self) -> str:
         """The user's own implementation, "module:factory"; empty if there is none."""
-        return os.environ.get(self.own_variable, "")
+        return os.environ.get(self.user_variable, "")
 
     @property
     def state(self) -> str:
@@ -82,10 +82,10 @@ class BaselineInfo:
         return self._state_and_reason()[2]
 
     def _state_and_reason(self) -> tuple[str, str, str]:
-        if self.own_factory:
+        if self.user_factory:
             return READY, "", ""
         if not self.adapter:
-            return UNAVAILABLE, self.why_not, f"Set {self.own_variable}=module:factory."
+            return UNAVAILABLE, self.why_not, f"Set {self.user_variable}=module:factory."
         if self.weights and not Path(os.environ.get(self.weights, "")).is_file():
             return UNAVAILABLE, self.why_not, f"Set {self.weights} to their file."
         if is_installed(self.provider):
@@ -99,7 +99,7 @@ class BaselineInfo:
 
 
 def slug(name: str) -> str:
-    """Lower case, words joined by hyphens.
+    """Lower case, joined by hyphens.
 
     Examples
     --------

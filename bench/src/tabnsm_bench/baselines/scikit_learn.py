@@ -38,7 +38,7 @@ class Classical:
     grid : tuple of (str, sequence) or None
         Option that the validation rows choose where it is None, and the values it can have.
     max_rows : int or None
-        Most training rows; more are cut at random, and the notes say so.
+        Maximum number of training rows; more are sampled at random, and the notes report it.
     """
 
     takes_frames = False
@@ -62,7 +62,7 @@ class Classical:
         from scipy.linalg import LinAlgWarning
         from sklearn.exceptions import ConvergenceWarning
 
-        words = {
+        messages = {
             ConvergenceWarning: "did not converge",
             LinAlgWarning: "met an ill-conditioned matrix",
         }
@@ -79,18 +79,18 @@ class Classical:
         for options in self._candidates():
             model = self.build(options, seed, n_threads)
             with warnings.catch_warnings(record=True) as caught:
-                for category in words:
+                for category in messages:
                     warnings.simplefilter("always", category)
                 model.fit(x, y)
             error = rmse(data.validation.y, self._predict(model, data.validation.x))
             if not error >= best:
                 best, self.model, chosen = error, model, options
-                said = [
-                    f"{type(model).__name__} {word}"
-                    for category, word in words.items()
+                found = [
+                    f"{type(model).__name__} {message}"
+                    for category, message in messages.items()
                     if any(issubclass(warning.category, category) for warning in caught)
                 ]
-        notes += said
+        notes += found
         return describe("scikit-learn", chosen, notes=notes, validation_rmse=best)
 
     def predict(self, x: NDArray[np.float32], frame: Any) -> NDArray[np.float64]:

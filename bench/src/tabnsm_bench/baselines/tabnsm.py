@@ -68,7 +68,7 @@ class TabNSMMethod:
             [record.validation_rmse for record in history],
             [record.seconds for record in history],
         )
-        said = [str(w.message) for w in caught if issubclass(w.category, TabNSMWarning)]
+        messages = [str(w.message) for w in caught if issubclass(w.category, TabNSMWarning)]
         return describe(
             "tabnsm",
             self.model.options_.to_dict(),
@@ -81,7 +81,7 @@ class TabNSMMethod:
             best_epoch=history.best_epoch,
             stop_reason=history.stop_reason,
             history=curve.to_dict(),
-            warnings=list(dict.fromkeys(said)),
+            warnings=list(dict.fromkeys(messages)),
         )
 
     def predict(self, x: NDArray[np.float32], frame: Any) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ MAX_ROWS, MAX_FEATURES = 10_000, 500
 
 
 class TabPFN:
-    """A transformer that was trained beforehand and takes the training rows as its context.
+    """A pretrained transformer that takes the training rows as its context.
 
     Parameters
     ----------

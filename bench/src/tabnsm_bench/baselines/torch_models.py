@@ -31,7 +31,7 @@ from tabnsm_bench.baselines.common import (
 from tabnsm_bench.protocol import Prepared
 
 # Rows per forward pass in prediction; wide tables on attention need them to be few.
-_TILE_CELLS, _LARGEST_TILE = 2**16, 4096
+_TILE_CELLS, _MAX_TILE = 2**16, 4096
 # A row costs about a third as much to predict as to learn from.
 _PREDICT_SHARE = 1 / 3
 _OF_THE_RUN = ("time_limit", "precision", "eval_metric")
@@ -42,7 +42,7 @@ Build = Callable[[Columns, dict[str, Any]], nn.Module]
 
 @dataclass
 class Fitted:
-    """What became of a training run.
+    """Outcome of a training run.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def train_network(
 
 
 class Pace:
-    """Tell when to stop, so that one more validation still fits into the time limit.
+    """When to stop, so that one more validation still fits into the time limit.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def predict_network(network: nn.Module, numbers: Tensor, codes: Tensor) -> NDArr
     returned : (n,)
     """
     width = max(1, numbers.shape[1] + codes.shape[1])
-    tile = max(16, min(_LARGEST_TILE, _TILE_CELLS // width))
+    tile = max(16, min(_MAX_TILE, _TILE_CELLS // width))
     network.eval()
     parts = []
     with torch.inference_mode():
@@ -304,7 +304,7 @@ def as_tensors(columns: Columns, x: NDArray[np.float32]) -> tuple[Tensor, Tensor
 
 
 def batches(n_rows: int, batch_size: int) -> tuple[Tensor, ...]:
-    """Shuffled row numbers; a last batch of a single row, which has no spread, is left out.
+    """Shuffled row numbers; a last batch of a single row, which has no variance, is left out.
 
     Examples
     --------

@@ -34,35 +34,35 @@ Target = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option(help="Seconds to fit before it is ended.", metavar="SECONDS")
 ]
-MaxRows = Annotated[int | None, typer.Option(help="Most rows of a table.")]
-MaxEpochs = Annotated[int | None, typer.Option(help="Most passes over the rows.")]
+MaxRows = Annotated[int | None, typer.Option(help="Maximum rows of a table.")]
+MaxEpochs = Annotated[int | None, typer.Option(help="Maximum passes over the rows.")]
 Processes = Annotated[int, typer.Option("--processes", "-p", help="Runs at a time.")]
 Threads = Annotated[int | None, typer.Option(help="Cores per run; all are shared if not given.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def words(text: str) -> list[str]:
-    """Names with commas between, each once.
+def split_names(text: str) -> list[str]:
+    """Comma-separated names, without duplicates.
 
     Examples
     --------
-    >>> words("CP, AQ,,CP")
+    >>> split_names("CP, AQ,,CP")
     ['CP', 'AQ']
     """
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def some_words(option: str, text: str) -> list[str]:
-    """The same, at least one.
+def require_names(option: str, text: str) -> list[str]:
+    """The same, with an error if there is none.
 
     Examples
     --------
-    >>> some_words("--methods", ",")
+    >>> require_names("--methods", ",")
     Traceback (most recent call last):
     ...
     tabnsm.errors.InvalidOptionError: --methods must name at least 1, got ','.
     """
-    found = words(text)
+    found = split_names(text)
     if not found:
         raise InvalidOptionError(f"{option} must name at least 1, got {text!r}.")
     return found
@@ -77,8 +77,8 @@ def numbers(option: str, text: str) -> list[int]:
     ([0, 1, 2], [0, 1, 2, 3, 9])
     """
     found: list[int] = []
-    for word in some_words(option, text):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
+    for entry in require_names(option, text):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", entry)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
             raise InvalidOptionError(

@@ -53,7 +53,7 @@ def baselines(
             "key": info.key,
             "name": info.name,
             "family": info.family,
-            "provider": info.own_factory or info.provider,
+            "provider": info.user_factory or info.provider,
             "environment": info.environment,
             "state": info.state,
             "reason": info.reason,
@@ -70,9 +70,7 @@ def baselines(
 def env(
     name: Annotated[str, typer.Argument(help="Environment.", metavar="[NAME]")] = "",
     remove: Annotated[bool, typer.Option("--remove", help="Delete it instead.")] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Make it anew where it is there already.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Create it again if it exists.")] = False,
 ) -> None:
     """Make, list or remove environments."""
     from tabnsm.errors import InvalidOptionError
@@ -117,10 +115,10 @@ def _print_baselines(rows: list[dict[str, Any]]) -> None:
         column.overflow = "fold"
     table.columns[0].no_wrap = True
     for row in rows:
-        # The provider says by its column that it is missing.
+        # The column of providers shows which is missing.
         why = row["remedy"] if row["provider"] else row["reason"]
-        said = f"{row['state']}: {why}" if why else row["state"]
-        cells = (row["key"], row["name"], row["family"], row["provider"] or "-", said)
+        state = f"{row['state']}: {why}" if why else row["state"]
+        cells = (row["key"], row["name"], row["family"], row["provider"] or "-", state)
         table.add_row(*(Text(cell) for cell in cells))
     ready = sum(row["state"] == "ready" for row in rows)
     console = table_console()

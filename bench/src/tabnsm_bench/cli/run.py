@@ -24,12 +24,12 @@ from tabnsm_bench.cli.arguments import (
     check_methods,
     dataset_key,
     numbers,
-    some_words,
+    require_names,
 )
-from tabnsm_bench.cli.shown import shown_runs
+from tabnsm_bench.cli.display import display_runs
 
 HELP = help_text(
-    "Run methods on datasets by the paper's protocol, each run in a process of its own.",
+    "Run methods on datasets by the paper's protocol, each run in a separate process.",
     """The rows are split 72/8/20 as in the paper; all that is fitted is fitted on the training
     rows. Finished runs are skipped, failed ones tried once more, and several such commands, here
     or on other machines with the same folder, share the work. Ctrl-C keeps all that is
@@ -86,7 +86,7 @@ def run(
 
     names = [
         dataset_key("--datasets", name, data_dir, target)
-        for name in some_words("--datasets", datasets)
+        for name in require_names("--datasets", datasets)
     ]
     every = (
         RunSpec(
@@ -106,12 +106,12 @@ def run(
             names,
             numbers("--splits", splits),
             numbers("--seeds", seeds),
-            some_words("--methods", methods),
+            require_names("--methods", methods),
         )
     )
     specs = list(dict.fromkeys(every))  # what is named twice is one run
     check_methods(specs)
-    with shown_runs(len(specs), Console(highlight=False)) as table:
+    with display_runs(len(specs), Console(highlight=False)) as table:
         run_many(
             specs,
             data_dir,

@@ -16,8 +16,8 @@ from tabnsm_bench.cli.arguments import (
     AsJson,
     Encoding,
     ResultsDir,
+    split_names,
     table_console,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ TABLES_HELP = help_text(
     "Print a table of the results, best in bold, second underlined, beside the paper's figures.",
     """NAME is results (the default), families (the best of each family), statistics, each also
     with -mae behind it, or study- and the name of a study. With [bold]--into[/bold] a Markdown
-    file's tables, between <!-- table: NAME --> and <!-- end -->, are made anew instead.""",
+    file's tables, between <!-- table: NAME --> and <!-- end -->, are regenerated instead.""",
     examples=(
         "tabnsm bench tables",
         "tabnsm bench tables results-mae --format latex",
@@ -113,7 +113,7 @@ def tables(
     results: ResultsDir = RESULTS_DIR,
     encoding: Encoding = "paper",
     into: Annotated[
-        Path | None, typer.Option(help="Markdown file whose marked tables are made anew.")
+        Path | None, typer.Option(help="Markdown file whose marked tables are regenerated.")
     ] = None,
 ) -> None:
     """Print or renew tables."""
@@ -134,14 +134,14 @@ def tables(
 
 
 def maybe_words(text: str | None) -> list[str] | None:
-    """Names with commas between; None stays None.
+    """Comma-separated names; None stays None.
 
     Examples
     --------
     >>> maybe_words("CP, AQ"), maybe_words(None)
     (['CP', 'AQ'], None)
     """
-    return None if text is None else words(text)
+    return None if text is None else split_names(text)
 
 
 def _refuse_with_paper(**options: object) -> None:

@@ -28,10 +28,10 @@ from tabnsm_bench.cli.arguments import (
     check_methods,
     dataset_key,
     numbers,
+    split_names,
     table_console,
-    words,
 )
-from tabnsm_bench.cli.shown import shown_runs
+from tabnsm_bench.cli.display import display_runs
 
 if TYPE_CHECKING:
     from tabnsm_bench.studies import Scope, Study, StudyTable
@@ -111,7 +111,7 @@ def study(
     from tabnsm_bench.studies import Scope, find_study
 
     chosen = _configured(find_study(name), peers, metric, level)
-    datasets = words(dataset)
+    datasets = split_names(dataset)
     if not datasets and chosen.rows(preset):
         raise InvalidOptionError(
             f"Study {name!r} needs at least 1 dataset, got none. Add: --dataset"
@@ -170,7 +170,7 @@ def _configured(
     from tabnsm_bench.studies.thresholds import ThresholdStudy
 
     if peers is not None:
-        study = study.against(words(peers))
+        study = study.against(split_names(peers))
     if metric is not None:
         study = study.judged_by(metric)
     if level:
@@ -197,7 +197,7 @@ def _table(
     if not (run and specs):
         return tabulate(study, scope, results), 0
     check_methods(specs)
-    with shown_runs(len(specs), Console(stderr=True, highlight=False)) as progress:
+    with display_runs(len(specs), Console(stderr=True, highlight=False)) as progress:
         table = run_study(
             study, scope, results, n_processes=processes, n_threads=threads, display=progress
         )

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 HELP = help_text(
     "Search the options of a method, TabNSM or a baseline, on a dataset's validation rows.",
-    """Twenty trials, as in the paper; the test rows are not looked at. The trials are kept in a
-    file: after a crash the same command goes on, and in several terminals it shares the work. The
+    """Twenty trials, as in the paper; the test rows are not used. The trials are kept in a
+    file: after a crash the same command continues, and in several terminals it shares the work. The
     best options are written as JSON; those of TabNSM are for [bold]tabnsm fit --config[/bold].""",
-    """To tune within a run, on each dataset anew, put +tuned=20 behind a method's name in
+    """To tune within a run, on each dataset, put +tuned=20 after a method's name in
     [bold]tabnsm bench run[/bold]; it then takes over the trials that this command has made.""",
     examples=(
         "tabnsm bench tune catboost --dataset CP --out best.json -d data",

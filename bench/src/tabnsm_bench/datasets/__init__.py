@@ -10,8 +10,8 @@ from tabnsm_bench.datasets.catalog import (
     find_file,
 )
 from tabnsm_bench.datasets.descriptor import Descriptor, Source
-from tabnsm_bench.datasets.download import DownloadError, fetch
-from tabnsm_bench.datasets.getting import download_dataset
+from tabnsm_bench.datasets.download import DownloadError, download_file
+from tabnsm_bench.datasets.fetch import download_dataset
 from tabnsm_bench.datasets.loading import LoadedTable, how_to_get, load
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "Source",
     "all_descriptors",
     "download_dataset",
-    "fetch",
+    "download_file",
     "find_descriptor",
     "find_file",
     "how_to_get",

@@ -15,7 +15,7 @@ _D_TEXT = 384
 
 @dataclass(frozen=True)
 class Source:
-    """A place that a dataset can be had from.
+    """A source of a dataset.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Descriptor:
     target : str
         Column to predict; empty where the user has to say it.
     drop : tuple of str
-        Columns to leave out: they are empty, count rows, or give the target away.
+        Columns to leave out: they are empty, count rows, or leak the target.
     paper : str
         The paper's abbreviation of this table, or of the one that this is a part of.
     rows : int or None
@@ -68,14 +68,14 @@ class Descriptor:
     licence : str
         As its publisher states it.
     leaks : str
-        What gives the target away, or makes it easier than it looks.
+        What leaks the target, or makes it easier than it looks.
     reader : {"table", "nacc"}
         How the file's codes are to be understood.
     sha256 : str or None
         Of the file in the data folder, where a sidecar says it.
     judged_by : {"rmse", "mae"}
         Score that methods are ranked by. The mean absolute error is for targets with heavy tails,
-        whose RMSE a few rows make alone; a sidecar says so with ``"judged_by": "mae"``.
+        whose RMSE a few rows make alone; a sidecar sets it with ``"judged_by": "mae"``.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Descriptor:
             )
 
     def with_sidecar(self, sidecar: dict[str, Any]) -> Descriptor:
-        """The same dataset, as the sidecar of a file at hand describes it.
+        """The same dataset, as the sidecar of a file describes it.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Descriptor:
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
-    """The description beside a table file.
+    """The sidecar of a table file.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from typing import Any
 from tabnsm.errors import InvalidDataError, TabNSMError
 
 _CHUNK = 1 << 16
-_LONGEST_PAUSE = 30.0
+_MAX_PAUSE = 30.0
 _TIMEOUT = 60.0
 # Of all refusals only these may be over a moment later.
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
@@ -56,7 +56,7 @@ class Fetched:
     n_bytes: int
 
 
-def fetch(
+def download_file(
     url: str,
     path: str | Path,
     *,
@@ -77,11 +77,11 @@ def fetch(
     sha256, md5 : str or None
         Checksum that its content must have.
     tries : int
-        How often to try without getting a single new byte, before giving up.
+        How often to try without receiving a single new byte, before giving up.
     pause : float
         Seconds before the second try; doubled before each further one.
     on_progress : callable or None
-        Called with the bytes so far, and the bytes in all where the server says so.
+        Called with the bytes so far, and the bytes in all where the server reports them.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def fetch(
                     f"{url} could not be downloaded in {tries} tries ({fault}). Try again later: "
                     f"{part.n_bytes:,} bytes are kept and will be continued."
                 ) from fault
-            time.sleep(max(fault.pause, min(pause * 2 ** (failures - 1), _LONGEST_PAUSE)))
+            time.sleep(max(fault.pause, min(pause * 2 ** (failures - 1), _MAX_PAUSE)))
             continue
         found = part.digests()
         if sha256 in (None, found["sha256"]) and md5 in (None, found["md5"]):
@@ -152,7 +152,7 @@ class _Part:
 
     def begin(self, version: str | None) -> None:
         """Start from nothing."""
-        from tabnsm.container import atomic_write  # brings torch with it
+        from tabnsm.container import atomic_write  # imports torch
 
         self.discard()
         atomic_write(self._note, json.dumps({"url": self.url, "version": version}).encode())
@@ -195,7 +195,7 @@ def _receive(url: str, part: _Part, on_progress: Callable[[int, int | None], Non
                 raise _PassingError("the server has no such part of the file") from error
             if error.code in _PASSING:
                 wait = error.headers.get("Retry-After", "")
-                seconds = min(float(wait), _LONGEST_PAUSE) if wait.isdigit() else 0.0
+                seconds = min(float(wait), _MAX_PAUSE) if wait.isdigit() else 0.0
                 raise _PassingError(f"HTTP {error.code}", seconds) from error
             raise DownloadError(
                 f"{url} cannot be downloaded: the server says HTTP {error.code} {error.reason}."

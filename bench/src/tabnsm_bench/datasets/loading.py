@@ -151,7 +151,7 @@ def find(name_or_path: str | Path, data_dir: str | Path | None) -> tuple[Descrip
 
 
 def how_to_get(descriptor: Descriptor) -> str:
-    """One line on how to come by a dataset.
+    """One line on how to obtain a dataset.
 
     Parameters
     ----------

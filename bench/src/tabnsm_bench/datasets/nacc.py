@@ -12,7 +12,7 @@ from typing import Any
 from tabnsm.errors import InvalidDataError
 
 SCORE = "NACCMMSE"
-_MOST_POINTS = 30
+_MAX_POINTS = 30
 # NACC writes these where a form did not ask for a value.
 _NOT_ASKED = (-4, -4.4)
 _IDENTITIES = ("NACCID", "NACCADC", "LONI_IMAGE", "SERIESINSTANCEUID", "STUDYINSTANCEUID")
@@ -60,5 +60,5 @@ def read_nacc(frame: Any) -> Any:
         if pd.api.types.is_numeric_dtype(frame[name]):
             frame[name] = frame[name].astype(float).mask(frame[name].isin(_NOT_ASKED))
     score = pd.to_numeric(frame[SCORE], errors="coerce")
-    frame[SCORE] = score.where(score.between(0, _MOST_POINTS))
+    frame[SCORE] = score.where(score.between(0, _MAX_POINTS))
     return frame

@@ -9,7 +9,7 @@ from typing import Any
 
 from tabnsm.errors import InvalidDataError
 from tabnsm_bench.datasets.arff import read_arff
-from tabnsm_bench.datasets.download import Fetched, fetch
+from tabnsm_bench.datasets.download import Fetched, download_file
 
 SERVER = "https://www.openml.org"
 
@@ -32,7 +32,7 @@ def fetch_openml(
     server : str
         Address of OpenML.
     on_progress : callable or None
-        As for `fetch`.
+        As for `download_file`.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def fetch_openml(
     InvalidDataError
         If OpenML's description names no file.
     """
-    about = fetch(f"{server}/api/v1/json/data/{number}", folder / f"openml-{number}.json")
+    about = download_file(f"{server}/api/v1/json/data/{number}", folder / f"openml-{number}.json")
     try:
         description = json.loads(about.path.read_text(encoding="utf-8"))["data_set_description"]
     except (ValueError, KeyError, TypeError) as error:
@@ -54,7 +54,7 @@ def fetch_openml(
         ) from error
     # The checksum that OpenML publishes is that of the ARFF file.
     if description.get("url"):
-        file = fetch(
+        file = download_file(
             description["url"],
             folder / f"openml-{number}.arff",
             md5=description.get("md5_checksum"),
@@ -64,7 +64,7 @@ def fetch_openml(
     if description.get("parquet_url"):
         import pandas as pd
 
-        file = fetch(
+        file = download_file(
             description["parquet_url"],
             folder / f"openml-{number}.parquet",
             on_progress=on_progress,

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 Scores = Mapping[str, Mapping[str, Sequence[float]]]
 
-# More decades than this do not fit on an axis from zero.
-MOST_ON_ONE_SCALE = 8.0
+# Means further apart than this ratio need a logarithmic axis.
+MAX_LINEAR_RATIO = 8.0
 # More bars than this, or longer names, are read better from top to bottom.
-MOST_UPRIGHT, LONGEST_UPRIGHT = 7, 16
+MAX_UPRIGHT, MAX_UPRIGHT_LENGTH = 7, 16
 _HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "||")
 
 
@@ -42,7 +42,7 @@ def draw_ablation(scores: Scores, reference: str, title: str, unit: str) -> Figu
         else upright, with a logarithmic axis where the largest mean is many times the smallest.
     """
     variants = list(dict.fromkeys(name for values in scores.values() for name in values))
-    if len(variants) > MOST_UPRIGHT or max(map(len, variants)) > LONGEST_UPRIGHT:
+    if len(variants) > MAX_UPRIGHT or max(map(len, variants)) > MAX_UPRIGHT_LENGTH:
         return _draw_changes(scores, variants, reference, title, unit)
     figure, axes = panels(len(scores), width=max(3.4, 0.75 * len(variants) + 1.2))
     for axis, (dataset, values) in zip(axes, scores.items(), strict=True):
@@ -57,7 +57,7 @@ def _draw_panel(
     axis: Any, variants: Sequence[str], values: Mapping[str, Sequence[float]], reference: str
 ) -> None:
     means = {name: float(np.mean(runs)) for name, runs in values.items()}
-    is_log = max(means.values()) > MOST_ON_ONE_SCALE * min(means.values()) > 0
+    is_log = max(means.values()) > MAX_LINEAR_RATIO * min(means.values()) > 0
     for place, name in enumerate(variants):
         if name not in means:
             continue

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def draw_architecture(n_features: int = 390, preset: str = "default") -> Figure:
-    """Draw the way of a row through the network.
+    """Draw the path of a row through the network.
 
     Parameters
     ----------

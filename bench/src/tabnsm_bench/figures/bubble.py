@@ -22,7 +22,7 @@ from tabnsm_bench.figures.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LARGEST = 900.0  # area of the largest bubble, in square points
+_MAX_AREA = 900.0  # area of the largest bubble, in square points
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def draw_bubbles(bubbles: Sequence[Bubble], title: str) -> Figure:
     """
     figure = new_figure(10, 6)
     axis = figure.subplots()
-    most = max(bubble.megabytes for bubble in bubbles)
-    areas = [max(30.0, _LARGEST * bubble.megabytes / most) for bubble in bubbles]
+    largest = max(bubble.megabytes for bubble in bubbles)
+    areas = [max(30.0, _MAX_AREA * bubble.megabytes / largest) for bubble in bubbles]
     # Small ones last, so that none is hidden.
     for i in np.argsort(areas)[::-1]:
         bubble = bubbles[i]
@@ -85,7 +85,7 @@ def draw_bubbles(bubbles: Sequence[Bubble], title: str) -> Figure:
     _frontier(axis, bubbles)
     families = [bubble.family for bubble in bubbles]
     family_legend(figure, families, loc="outside right upper", fontsize=9)
-    _size_legend(figure, most)
+    _size_legend(figure, largest)
     figure.suptitle(title, fontsize=10)
     place_labels(
         figure,
@@ -142,7 +142,7 @@ def _frontier(axis: Any, bubbles: Sequence[Bubble]) -> None:
     )
 
 
-def _size_legend(figure: Figure, most: float) -> None:
+def _size_legend(figure: Figure, largest: float) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -153,10 +153,10 @@ def _size_legend(figure: Figure, most: float) -> None:
             marker="o",
             color=GREY,
             alpha=0.5,
-            markersize=float(np.sqrt(_LARGEST * value / most)),
+            markersize=float(np.sqrt(_MAX_AREA * value / largest)),
             label=f"{value:,.0f} MB",
         )
-        for value in (most, most / 4)
+        for value in (largest, largest / 4)
     ]
     figure.legend(
         handles=handles,

@@ -28,7 +28,7 @@ class FigureKind:
     name : str
         As on the command line, and of its files.
     shows : str
-        What it shows, in a few words.
+        What it shows, in a short phrase.
     counterpart : str
         Figure or table of the paper that it corresponds to.
     draw : callable

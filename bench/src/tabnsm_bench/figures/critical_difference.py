@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Labels that bracket the axis on both sides are read by eye up to here; more want a list.
-MOST_BRACKETED = 20
+MAX_BRACKETED = 20
 
 
 def draw_critical_difference(found: Statistics, families: Mapping[str, str]) -> Figure:
     """Draw average ranks on a line; bars join methods that the test cannot tell apart.
 
-    With more methods than `MOST_BRACKETED` each gets a line of its own, best on top, and the
+    With more methods than `MAX_BRACKETED` each gets a line of its own, best on top, and the
     band within one critical difference of ours is shaded.
 
     Parameters
@@ -41,7 +41,7 @@ def draw_critical_difference(found: Statistics, families: Mapping[str, str]) -> 
     matplotlib.figure.Figure
     """
     ranks = found.nemenyi.average_ranks
-    bracketed = len(ranks) <= MOST_BRACKETED
+    bracketed = len(ranks) <= MAX_BRACKETED
     figure = _bracketed(found, families) if bracketed else _listed(found, families)
     figure.suptitle(
         f"Critical difference (Nemenyi, α = {found.nemenyi.alpha:g}): "
@@ -101,9 +101,9 @@ def _bracketed(found: Statistics, families: Mapping[str, str]) -> Figure:
         axis.plot([tick, tick], [0, -0.08], color=BLACK, linewidth=1)
         axis.text(tick, -0.14, str(tick), ha="center", va="bottom", fontsize=9)
     _scale(axis, 1, min(cd, k - 1), -0.72, "" if cd <= k - 1 else " (wider than the axis)", cd)
-    for side, members, edge in (("right", left, 1), ("left", right[::-1], k)):
+    for side, names, edge in (("right", left, 1), ("left", right[::-1], k)):
         sign = -1 if side == "right" else 1
-        for place, name in enumerate(members):
+        for place, name in enumerate(names):
             y = bars_end + step * (place + 0.5)
             end = edge + sign * 0.05 * k
             colour, marker, _ = family_style(families[name])

@@ -22,7 +22,7 @@ CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK, YELLOW)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 150
 _ALL_STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
-_PAGE = 14.0  # inches; wider figures are read in pieces
+_PAGE = 14.0  # inches; wider figures are read in parts
 
 # Colour, marker and hatch of the paper's families: each alone tells them apart.
 FAMILIES: dict[str, tuple[str, str, str]] = {
@@ -65,7 +65,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Path]:
-    """Write a figure as PNG and as SVG, each whole or not at all.
+    """Write a figure as PNG and as SVG, each atomically.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Pa
 
 
 def quiet_axes(axis: Any, grid: str | None = "y") -> None:
-    """Take the box away and put a pale grid behind the data."""
+    """Remove the box and draw a pale grid behind the data."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_axisbelow(True)
     if grid is not None:
@@ -168,15 +168,15 @@ def in_order(families: Iterable[str]) -> list[str]:
     return [name for name in FAMILIES if name in present] + sorted(present - set(FAMILIES))
 
 
-def grid_shape(n_panels: int, most_columns: int = 3) -> tuple[int, int]:
+def grid_shape(n_panels: int, max_columns: int = 3) -> tuple[int, int]:
     """Rows and columns of a grid of panels, with as few empty places as can be.
 
     Examples
     --------
-    >>> [grid_shape(n) for n in (1, 2, 4, 7)], grid_shape(4, most_columns=1)
+    >>> [grid_shape(n) for n in (1, 2, 4, 7)], grid_shape(4, max_columns=1)
     ([(1, 1), (1, 2), (2, 2), (3, 3)], (4, 1))
     """
-    rows = -(-n_panels // most_columns)
+    rows = -(-n_panels // max_columns)
     return rows, -(-n_panels // rows)
 
 

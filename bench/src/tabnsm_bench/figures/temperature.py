@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class TargetPoint:
     """One dataset: IQR/std of its target, its best temperature, and its errors by temperature.
 
-    `best` may be a word, as in the paper's table; then `curve` is empty.
+    `best` may be a label, as in the paper's table; then `curve` is empty.
     """
 
     name: str
@@ -43,13 +43,13 @@ def draw_temperatures(points: Sequence[TargetPoint], title: str) -> Figure:
     has_curves = any(point.curve for point in points)
     figure = new_figure(9.6 if has_curves else 5.8, 4.2)
     axes = figure.subplots(1, 2 if has_curves else 1, squeeze=False)[0]
-    said = {point.best for point in points}
-    words: list[str] = [word for word in ("very small", "small", "large") if word in said]
-    heights = [words.index(p.best) if isinstance(p.best, str) else p.best for p in points]
+    named = {point.best for point in points}
+    labels: list[str] = [label for label in ("very small", "small", "large") if label in named]
+    heights = [labels.index(p.best) if isinstance(p.best, str) else p.best for p in points]
     axis = axes[0]
     axis.plot([p.iqr_over_std for p in points], heights, "o", color=BLUE, markersize=8)
-    if words:
-        axis.set_yticks(range(len(words)), words)
+    if labels:
+        axis.set_yticks(range(len(labels)), labels)
     else:
         axis.set_yscale("log")
     axis.set(xlabel="IQR / standard deviation of the target", ylabel="best temperature τ")

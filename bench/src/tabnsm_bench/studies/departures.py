@@ -25,7 +25,7 @@ def departures() -> list[tuple[str, ...]]:
 
 
 def departure_variants(preset: str) -> list[Variant]:
-    """The preset, then with one departure turned over, then the other preset.
+    """The preset, then with one departure reverted, then the other preset.
 
     From "default", each row takes one departure back; from "paper", each row makes one.
     """

@@ -117,7 +117,7 @@ def summarize(values: Sequence[float]) -> Summary:
 
 
 def relative_changes(values: Mapping[int, float], reference: Mapping[int, float]) -> list[float]:
-    """Change against the reference in percent, for each seed that both have.
+    """Change against the reference in percent, for each common seed.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def count_parameters(
 
 
 def growth(n_features: Sequence[int], n_parameters: Sequence[int]) -> dict[str, Any]:
-    """How the count grows: the exponent between neighbours, and a straight line through all.
+    """How the count grows: the exponent between neighbours, and a linear fit through all.
 
     Returns
     -------

@@ -22,7 +22,7 @@ def run_study(
     n_threads: int | None = None,
     display: Display | None = None,
 ) -> StudyTable:
-    """Do what is left of a study's runs and put all results together.
+    """Run what is missing of a study and collect all results.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def run_study(
 
 
 def tabulate(study: Study, scope: Scope, results_dir: str | Path) -> StudyTable:
-    """Put the results together that are there, without running anything.
+    """Collect the existing results, without running anything.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class SpreadStudy(Study):
 
 
 def five_numbers(values: list[float]) -> dict[str, float | None]:
-    """Least, quartiles and greatest of some values, as in a box plot.
+    """Minimum, quartiles and maximum of some values, as in a box plot.
 
     Examples
     --------

@@ -270,8 +270,8 @@ class Study:
                 entry |= {"change": changes.mean, "change_sd": changes.sd}
                 if runs[base] != specs and _all_equal(findings, specs, runs[base]):
                     same.append(
-                        f"On {dataset}, {variant.label!r} gave the very numbers of "
-                        f"{base.label!r}: it acts on nothing in this table."
+                        f"On {dataset}, {variant.label!r} gave the same numbers as "
+                        f"{base.label!r}: the option has no effect on this table."
                     )
             entries.append(entry)
         return entries, same

@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """Rows of a study and what to say about them.
+    """Rows of a study, with notes.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class StudyTable:
         return as_json, as_markdown
 
     def _shown(self) -> list[Column]:
-        """Columns that say something in at least one row."""
+        """Columns with a value in at least one row."""
         return [
             c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)
         ]

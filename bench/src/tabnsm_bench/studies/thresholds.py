@@ -38,7 +38,7 @@ def seconds_to(curve: Curve, level: float, *, thinned: bool = False) -> float | 
     level : float
     thinned : bool, default False
         Whether iterations between the points were left out; the level was then reached between
-        two points, and a straight line says when.
+        two points, and the time is interpolated linearly.
 
     Returns
     -------

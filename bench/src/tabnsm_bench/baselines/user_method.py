@@ -1,4 +1,4 @@
-"""A baseline for which the user has brought an implementation."""
+"""A baseline with an implementation that the user provides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tabnsm_bench.baselines.info import BaselineInfo
 from tabnsm_bench.protocol import Method, Prepared
 
 
-class OwnRegressor:
+class UserRegressor:
     """A regressor in the manner of scikit-learn, on one-hot arrays and standardised targets.
 
     Parameters
@@ -52,7 +52,7 @@ class OwnRegressor:
         return self.scale.undo(predicted.reshape(len(x)))
 
 
-def own_method(info: BaselineInfo, options: Mapping[str, Any]) -> Method:
+def user_method(info: BaselineInfo, options: Mapping[str, Any]) -> Method:
     """The implementation that the baseline's environment variable names.
 
     Parameters
@@ -72,17 +72,17 @@ def own_method(info: BaselineInfo, options: Mapping[str, Any]) -> Method:
     InvalidOptionError
         If the factory cannot be imported.
     """
-    module, _, name = info.own_factory.partition(":")
+    module, _, name = info.user_factory.partition(":")
     try:
         factory = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidOptionError(
-            f"{info.own_variable} must be module:factory that can be imported, "
-            f"got {info.own_factory!r} ({error})."
+            f"{info.user_variable} must be module:factory that can be imported, "
+            f"got {info.user_factory!r} ({error})."
         ) from error
     options = {key: value for key, value in options.items() if key != "max_epochs"}
     made = factory(**options)
     if hasattr(made, "takes_frames"):
         method: Method = made
         return method
-    return OwnRegressor(made, info.own_factory, options)
+    return UserRegressor(made, info.user_factory, options)

@@ -1,4 +1,4 @@
-"""Runs as a command shows them: a table while they go, a line when they are over."""
+"""How a command displays its runs: a live table while they run, one line at the end."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def shown_runs(n_runs: int, console: Console) -> Iterator[RunTable]:
-    """Show runs and sum them up; Ctrl-C ends the command, as nothing finished is lost.
+def display_runs(n_runs: int, console: Console) -> Iterator[RunTable]:
+    """Display runs and their summary; Ctrl-C ends the command and keeps finished runs.
 
     Parameters
     ----------
     n_runs : int
         How many runs there are in all.
     console : rich.console.Console
-        Where to.
+        Where to print.
 
     Yields
     ------
     RunTable
-        What `run_many` tells of its runs.
+        Receives the progress of `run_many`.
     """
     from tabnsm_bench.progress import RunTable
 
@@ -38,7 +38,7 @@ def shown_runs(n_runs: int, console: Console) -> Iterator[RunTable]:
             yield table
     except KeyboardInterrupt:
         console.print(
-            f"Interrupted. {table.summary()}. The same command goes on from here.",
+            f"Interrupted. {table.summary()}. Run the same command again to continue.",
             markup=False,
             soft_wrap=True,
         )

@@ -13,7 +13,7 @@ import pytest
 from bench.tests.datasets.server import Site, serve
 from tabnsm.errors import InvalidDataError
 from tabnsm_bench.claims import Claim
-from tabnsm_bench.datasets import catalog, download_dataset, getting, load, openml
+from tabnsm_bench.datasets import catalog, download_dataset, fetch, load, openml
 from tabnsm_bench.datasets.descriptor import Source
 from tabnsm_bench.datasets.download import DownloadError
 
@@ -38,7 +38,7 @@ def openml_site(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     site.files["/api/v1/json/data/42841"] = text.encode()
     whole = openml.fetch_openml
     monkeypatch.setattr(
-        getting, "fetch_openml", lambda n, f, **o: whole(n, f, server=site.address, **o)
+        fetch, "fetch_openml", lambda n, f, **o: whole(n, f, server=site.address, **o)
     )
     return site
 

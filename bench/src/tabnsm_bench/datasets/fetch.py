@@ -1,4 +1,4 @@
-"""Download a dataset into the data folder: the table as Parquet, and a sidecar that says it all."""
+"""Download a dataset into the data folder: the table as Parquet, with a sidecar about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tabnsm_bench.claims import Claim
 from tabnsm_bench.datasets.arff import read_arff
 from tabnsm_bench.datasets.catalog import find_descriptor, find_file
 from tabnsm_bench.datasets.descriptor import Descriptor, Source
-from tabnsm_bench.datasets.download import DownloadError, Fetched, fetch
+from tabnsm_bench.datasets.download import DownloadError, Fetched, download_file
 from tabnsm_bench.datasets.loading import how_to_get, with_numbers
 from tabnsm_bench.datasets.openml import fetch_openml
 
@@ -91,7 +91,7 @@ def _fetch(
         frame, file, about = fetch_openml(source.openml_id, folder, on_progress=on_progress)
         return frame, file, {"kind": "openml", "id": source.openml_id, "name": about.get("name")}
     ending = ".arff" if source.url.endswith(".arff") else ".csv"
-    file = fetch(
+    file = download_file(
         source.url, folder / f"file{ending}", sha256=source.sha256, on_progress=on_progress
     )
     if ending == ".arff":
@@ -114,7 +114,7 @@ def _check(frame: Any, descriptor: Descriptor) -> None:
 def _save(
     frame: Any, descriptor: Descriptor, data_dir: Path, file: Fetched, origin: dict[str, Any]
 ) -> Path:
-    from tabnsm.container import atomic_write  # brings torch with it
+    from tabnsm.container import atomic_write  # imports torch
 
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
