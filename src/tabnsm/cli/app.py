@@ -111,7 +111,7 @@ def _refuse(message: str) -> int:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show a word to the user as one line, and once, also when every batch brings it again."""
+    """Show a warning as one line, and once, even if every batch repeats it."""
     said: set[str] = set()
     show_others = warnings.showwarning
 

@@ -46,7 +46,7 @@ def add_piecewise_tokens(
     Tensor, shape (B, D, d_token)
         `tokens`.
     """
-    out: Tensor = _Bends.apply(  # type: ignore[no-untyped-call]
+    out: Tensor = _PiecewiseTokens.apply(  # type: ignore[no-untyped-call]
         tokens, x.contiguous(), features, begin, low, width, slopes
     )
     return out
@@ -56,7 +56,7 @@ class _Problem(ctypes.Structure):
     """Mirror of ``Bends`` in tokens.c."""
 
     _fields_ = (
-        *((x, ctypes.c_int64) for x in ("n_rows", "n_features", "n_bent", "n_bins", "d_token")),
+        *((x, ctypes.c_int64) for x in ("n_rows", "n_features", "n_binned", "n_bins", "d_token")),
         ("n_threads", ctypes.c_int64),
         *(
             (x, ctypes.c_void_p)
@@ -68,10 +68,10 @@ class _Problem(ctypes.Structure):
 
 def _run(tokens: Tensor, *, backward: bool, n_bins: int, **tensors: Tensor) -> None:
     n_rows, n_features, d_token = tokens.shape
-    n_bent = len(tensors["feature"])
-    small = n_rows * n_bent * d_token < SMALL_WORK
+    n_binned = len(tensors["feature"])
+    small = n_rows * n_binned * d_token < SMALL_WORK
     problem = _Problem(
-        *(n_rows, n_features, n_bent, n_bins, d_token),
+        *(n_rows, n_features, n_binned, n_bins, d_token),
         1 if small else thread_count(),
         parallel=thread_pool(),
         **{name: tensor.data_ptr() for name, tensor in tensors.items()},
@@ -82,7 +82,7 @@ def _run(tokens: Tensor, *, backward: bool, n_bins: int, **tensors: Tensor) -> N
     compiled.tabnsm_bend_tokens(ctypes.byref(problem), int(backward))
 
 
-class _Bends(torch.autograd.Function):
+class _PiecewiseTokens(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,

@@ -31,7 +31,7 @@ class TabNSM(nn.Module):
         codes then come as whole floats. None means numbers only.
     bins : Tensor or None
         Left ends and widths of the bins of each number's token, (D, 2, n_bins); see
-        `FeatureTokenizer`. None means straight lines.
+        `FeatureTokenizer`. None means affine tokens.
     n_targets : int, default 1
         t, the number of targets.
     generator : torch.Generator or None

@@ -14,7 +14,7 @@ from tabnsm.nn.linear import uniform_parameter
 
 
 class FeatureTokenizer(nn.Module):
-    """Affine token per number, bent at the ends of bins, and embedded token per category.
+    """Affine or piecewise-linear token per number, embedded token per category.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class FeatureTokenizer(nn.Module):
     bins : Tensor or None
         Left ends and widths of bins of each feature, (n_features, 2, n_bins); the ends are
         infinite where a feature has fewer, or none at all. A feature with bins adds to its
-        straight line what `tabnsm.functional.tokens.piecewise_tokens` gives. None means none.
+        affine token what `tabnsm.functional.tokens.piecewise_tokens` gives. None means none.
     generator : torch.Generator or None
 
     Shape
@@ -44,7 +44,7 @@ class FeatureTokenizer(nn.Module):
     categorical: Tensor
     offsets: Tensor
     code_limits: Tensor
-    bent: Tensor
+    binned: Tensor
     begin: Tensor
     used: Tensor
     low: Tensor
@@ -80,17 +80,17 @@ class FeatureTokenizer(nn.Module):
                 self.table[self.offsets] = 0.0
         bins = torch.empty(n_features, 2, 0) if bins is None else bins
         n_bins = torch.isfinite(bins[:, 0]).sum(1)
-        bent = n_bins.nonzero().flatten()
-        low, n_bins = bins[bent, 0].contiguous(), n_bins[bent]
+        binned = n_bins.nonzero().flatten()
+        low, n_bins = bins[binned, 0].contiguous(), n_bins[binned]
         used = torch.isfinite(low.flatten()).nonzero().flatten()
         begin = torch.cat([n_bins.new_zeros(1), n_bins.cumsum(0)])
-        self.register_buffer("bent", bent, persistent=False)
+        self.register_buffer("binned", binned, persistent=False)
         self.register_buffer("begin", begin, persistent=False)
         self.register_buffer("used", used, persistent=False)
         self.register_buffer("low", low, persistent=False)
-        self.register_buffer("width", bins[bent, 1].contiguous(), persistent=False)
-        if len(bent):
-            # NOTE[DIFF]: the paper's token is a straight line of the number. All bins of a
+        self.register_buffer("width", bins[binned, 1].contiguous(), persistent=False)
+        if len(binned):
+            # NOTE[DIFF]: the paper's token is affine in the number. All bins of a
             # number together begin with half the size of that line.
             self.slopes = uniform_parameter(
                 len(used), d_token, bound=0.5 * bound, generator=generator
@@ -99,18 +99,18 @@ class FeatureTokenizer(nn.Module):
                 self.slopes.div_(n_bins.repeat_interleave(n_bins).sqrt().unsqueeze(1))
 
     def forward(self, x: Tensor) -> Tensor:
-        tokens = self._straight(x)
-        if not len(self.bent):
+        tokens = self._affine(x)
+        if not len(self.binned):
             return tokens
-        numbers = x[:, self.bent]  # (B, P)
+        numbers = x[:, self.binned]  # (B, P)
         if kernels.serves(tokens) and not x.requires_grad:
-            where = (self.bent, self.begin, self.low, self.width)
+            where = (self.binned, self.begin, self.low, self.width)
             return kernels.add_piecewise_tokens(tokens, numbers, *where, self.slopes)
         slopes = self.slopes.new_zeros(self.low.numel(), self.slopes.shape[1])
         slopes = slopes.index_copy(0, self.used, self.slopes)  # (P * n_bins, d_token)
         slopes = slopes.view(*self.low.shape, -1)  # (P, n_bins, d_token)
-        bends = piecewise_tokens(numbers, self.low, self.width, slopes)
-        return tokens.index_add(1, self.bent, bends)  # (B, D, d_token)
+        added = piecewise_tokens(numbers, self.low, self.width, slopes)
+        return tokens.index_add(1, self.binned, added)  # (B, D, d_token)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *rest: Any, **named: Any
@@ -121,7 +121,7 @@ class FeatureTokenizer(nn.Module):
             state_dict[f"{prefix}slopes"] = slopes.flatten(0, 1)[self.used]
         super()._load_from_state_dict(state_dict, prefix, *rest, **named)
 
-    def _straight(self, x: Tensor) -> Tensor:
+    def _affine(self, x: Tensor) -> Tensor:
         if not len(self.categorical):
             return affine_tokens(x, self.weight, self.bias)  # (B, D, d_token)
         tokens = x.new_empty(*x.shape, self.bias.shape[1])  # (B, D, d_token)

@@ -22,7 +22,7 @@ MAX_LEVELS = 12
 
 
 def log_cosh(residual: Tensor) -> Tensor:
-    """Logarithm of the hyperbolic cosine: half a square near zero, straight far from it.
+    """Logarithm of the hyperbolic cosine: half a square near zero, linear far from it.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class ObjectiveConfig:
     huber_weight : float, default 0.5
         Share of the Huber loss: 1 is Huber alone, 0 GridLoss alone.
     huber_delta : float, default 1.0
-        Residual at which the Huber loss turns from square to straight.
+        Residual at which the Huber loss turns from squared to linear.
     n_grid_cells : int, default 100
         Cells of GridLoss's grid.
     temperature : float, default 0.02

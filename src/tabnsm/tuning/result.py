@@ -1,4 +1,4 @@
-"""What a search comes back with."""
+"""The result of a search."""
 
 from __future__ import annotations
 
