@@ -146,3 +146,25 @@ def test_oracles_import_nothing_from_the_package() -> None:
     for path in (Path(__file__).parent / "oracles").glob("*.py"):
         if path.name != "attention_cases.py":  # draws the cases, computes nothing
             assert not imported_rooms(path), path.name
+
+
+MAX_FILE_LINES, MAX_BODY_LINES = 400, 50
+
+
+def long_functions(path: Path) -> list[str]:
+    """Functions whose body, without the docstring, a reader has to scroll through."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            if body and (body[-1].end_lineno or 0) - body[0].lineno >= MAX_BODY_LINES:
+                found.append(node.name)
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.name))
+def test_files_and_functions_stay_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
+    # scikit-learn wants a constructor that only assigns, one line per option.
+    allowed = {"__init__"} if path.name == "estimator.py" else set()
+    assert set(long_functions(path)) <= allowed
