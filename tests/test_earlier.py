@@ -48,7 +48,10 @@ def test_the_target_gets_a_place_and_limits_of_its_own(version: int) -> None:
     meta = {
         "format_version": version,
         "params": {"clip_outliers": None},
-        "options": {"encoder": {"clip_outliers": False}, "objective": {"linear_residual": True}},
+        "options": {
+            "encoder": {"clip_outliers": False},
+            "objective": {"linear_residual": True, "loss": "mse"},
+        },
         "encoder": {"config": {"clip_outliers": False}, "columns": []},
         "scaler": {"mean": 0.5, "tails": tails},
         "linear_scaler": {"mean": 0.25, "tails": None},
@@ -62,7 +65,9 @@ def test_the_target_gets_a_place_and_limits_of_its_own(version: int) -> None:
     ]
     assert "scaler" not in upgraded
     assert upgraded["params"]["clip_predictions"] is None
-    assert upgraded["options"]["target"] == {"clip_predictions": False}
+    options = upgraded["options"]
+    assert options["target"] == {"linear_residual": True, "clip_predictions": False}
+    assert options["objective"] == {"loss": "mse"}
     assert upgraded["encoder"]["config"] == {"clip_outliers": False}
 
 

@@ -29,6 +29,7 @@ MISSING_OPTIONS: dict[str, Any] = {
 _TRANSFORMS = {True: "auto", False: "none"}
 _TENSORS = {"encoder.pieces": "encoder.bins"}
 _PREFIXES = {"model.members.": "model.networks.", "linear.": "target.0."}
+_OF_THE_TARGET = ("target_transform", "linear_residual")
 LAST_FORMAT = 3
 """The last file format with these names."""
 
@@ -79,8 +80,10 @@ def _with_target(meta: Mapping[str, Any]) -> dict[str, Any]:
     # One option limited the numbers of a table and the predictions.
     params, options = meta["params"], meta["options"]
     upgraded["params"] = {"clip_predictions": params.get("clip_outliers"), **params}
-    clipped = {"clip_predictions": options["encoder"]["clip_outliers"]}
-    upgraded["options"] = options | {"target": clipped | options.get("target", {})}
+    objective = dict(options["objective"])
+    target = {name: objective.pop(name) for name in _OF_THE_TARGET if name in objective}
+    target["clip_predictions"] = options["encoder"]["clip_outliers"]
+    upgraded["options"] = options | {"target": target, "objective": objective}
     return upgraded
 
 
