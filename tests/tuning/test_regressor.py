@@ -147,7 +147,8 @@ def test_trials_are_scored_by_the_eval_metric(data: tuple[pd.DataFrame, np.ndarr
     options = SMALL | {"eval_metric": "mae"}
     result = tune(X, y, options=options, space=SPACE, n_trials=2, random_state=5)
     assert result.best_options["eval_metric"] == "mae"
-    model = TabNSMRegressor(**result.best_options, random_state=5).fit(X, y)
+    limits = {"max_epochs": SMALL["max_epochs"]}  # of a trial, so that they are no option
+    model = TabNSMRegressor(**result.best_options, **limits, random_state=5).fit(X, y)
     assert model.history_.best.validation_mae == result.best_score
     with pytest.raises(InvalidOptionError, match="space must not hold eval_metric, because it is"):
         tune(X, y, space={"eval_metric": Choice(["rmse", "mae"])})
