@@ -234,7 +234,7 @@ def test_ctrl_c_keeps_the_finished_networks(
     message = f"interrupted in network {n_kept + 1} of 3, which is left out; the model has the"
     with pytest.warns(TabNSMWarning, match=f"{message} {n_kept} that") as caught:
         model = TabNSMRegressor(**SMALL, n_ensemble=3).fit(*rows)
-    assert [Path(warning.filename).name for warning in caught] == ["test_members.py"]
+    assert [Path(warning.filename).name for warning in caught] == [Path(__file__).name]
     reason = f"max_epochs=4 reached; interrupted: {n_kept} of 3 networks trained"
     assert model.histories_[-1].stop_reason == reason
     assert len(networks_of(model.model_)) == len(model.histories_) == n_kept
