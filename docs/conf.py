@@ -27,8 +27,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
 ]
-# The three reports of the evaluation are pages of the repository, not of the site.
-exclude_patterns = ["_build", "accuracy.md", "evaluation.md", "performance.md"]
+exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"
@@ -41,6 +40,7 @@ nitpick_ignore = [
         "abc.ABC",
         "sklearn.base.BaseEstimator",
         "sklearn.base.RegressorMixin",
+        "tabnsm.fitted.FittedRegressor",  # its members are listed with the estimator's
         "torch.nn.modules.module.Module",
     )
 ]
