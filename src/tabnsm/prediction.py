@@ -18,7 +18,7 @@ TILE_TOKENS, MIN_TILE, MAX_TILE = 8192, 16, 256
 COMPILED_TILE_TOKENS = 2**17  # nothing but tokens is kept for all rows of a tile
 
 
-def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
+def tile_rows(n_features: int, max_tokens: int = TILE_TOKENS) -> int:
     """Rows per forward pass outside training where the batch may change a row's bits.
 
     As many as the cache likes, by width alone. Tiles are always filled up, because matrix products
@@ -30,7 +30,7 @@ def tile_rows(n_features: int, most_tokens: int = TILE_TOKENS) -> int:
     [256, 64, 16, 16]
     """
     tile = MAX_TILE
-    while tile > MIN_TILE and tile * n_features > most_tokens:
+    while tile > MIN_TILE and tile * n_features > max_tokens:
         tile //= 2
     return tile
 
