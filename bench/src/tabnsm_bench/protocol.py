@@ -51,6 +51,9 @@ class RunSpec:
         Share of the training rows that is kept.
     max_epochs : int or None
         Most passes over the rows, for methods that have them.
+    cpu_limit : float or None
+        Seconds of one core for a fit of TabNSM, counted by the processor's clock, so that a busy
+        machine does not shorten it; other methods take no notice.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class RunSpec:
     feature_fraction: float = 1.0
     sample_fraction: float = 1.0
     max_epochs: int | None = None
+    cpu_limit: float | None = None
 
     def __post_init__(self) -> None:
         """Check the values; a bad one would cost a run."""
@@ -100,7 +104,7 @@ class RunSpec:
                 raise InvalidOptionError(
                     f"{name} must be above 0 and at most 1, got {getattr(self, name)}."
                 )
-        for name in ("time_limit", "max_rows", "max_epochs"):
+        for name in ("time_limit", "max_rows", "max_epochs", "cpu_limit"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidOptionError(f"{name} must be above 0 or None, got {value}.")

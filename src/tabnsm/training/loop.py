@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,7 +15,7 @@ from tabnsm.metrics import near_one, weighted_mae, weighted_rmse
 from tabnsm.prediction import predict_rows
 from tabnsm.target import TargetModel
 from tabnsm.training.averaging import WeightAverage
-from tabnsm.training.budget import TimeBudget
+from tabnsm.training.budget import TimeBudget, now
 from tabnsm.training.checkpoint import Checkpoint
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
@@ -98,7 +97,7 @@ class Trainer:
             self.weight = torch.as_tensor(weight / weight.mean(), dtype=torch.float32)
         self.batch_size = config.resolved_batch_size(data.train.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
-        self.started = time.monotonic()
+        self.started = now()
         self.evaluate_seconds = 0.0
 
     def train(self, state: TrainingState, checkpoint: Checkpoint | None = None) -> History:
@@ -109,7 +108,7 @@ class Trainer:
         the caller.
         """
         past = state.history.seconds
-        self.started = time.monotonic() - past
+        self.started = now() - past
         if self.budget is None:
             self.budget = TimeBudget(self.config.time_limit)
             self.budget.charge(past)
@@ -161,7 +160,7 @@ class Trainer:
                 raise TrainingDivergedError(epoch)
             if state.monitor.update(score):
                 best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
-        seconds = time.monotonic() - self.started
+        seconds = now() - self.started
         record = EpochRecord(
             epoch, total / done, rmse, learning_rate, seconds, refreshed, mae, score
         )
@@ -210,9 +209,9 @@ class Trainer:
 
     def _timed_evaluate(self, model: nn.Module) -> ValidationScores:
         """Evaluate, and keep how long it takes: that time is set apart before a limit."""
-        started = time.monotonic()
+        started = now()
         scores = self.evaluate(model)
-        self.evaluate_seconds = time.monotonic() - started
+        self.evaluate_seconds = now() - started
         return scores
 
     def row_losses(self, model: nn.Module) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from tabnsm.cli.teaching import help_text
-from tabnsm_bench.cli import baselines, datasets, figures, run, statistics, studies, tune
+from tabnsm_bench.cli import baselines, datasets, figures, run, statistics, studies, suite, tune
 
 app = typer.Typer(
     name="bench",
@@ -24,5 +24,5 @@ app = typer.Typer(
     ),
 )
 
-for _commands in (datasets, baselines, tune, run, statistics, figures, studies):
+for _commands in (datasets, baselines, tune, run, statistics, figures, studies, suite):
     _commands.register(app)

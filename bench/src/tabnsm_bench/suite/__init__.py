@@ -1,0 +1,1 @@
+"""The suite: real tables in two halves, by which changes of the default are chosen and confirmed."""
