@@ -260,6 +260,8 @@ class TabNSMRegressor(FittedRegressor):
         text_encoder: str | TextEncoder = "minilm",
         text_columns: Literal["joined", "separate"] | None = None,
         n_text_features: int | None = None,
+        target_means: bool | None = None,
+        select_text: bool | None = None,
         text_precision: Literal["float32", "int8"] = "float32",
         text_cache: bool = True,
         validation_fraction: float = 0.1,
@@ -318,6 +320,8 @@ class TabNSMRegressor(FittedRegressor):
         self.text_encoder = text_encoder
         self.text_columns = text_columns
         self.n_text_features = n_text_features
+        self.target_means = target_means
+        self.select_text = select_text
         self.text_precision = text_precision
         self.text_cache = text_cache
         self.validation_fraction = validation_fraction

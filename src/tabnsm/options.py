@@ -28,6 +28,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "n_bins": 0,
         "text_columns": "joined",
         "n_text_features": 0,
+        "target_means": False,
+        "select_text": False,
         "missing_indicators": False,
         "clip_outliers": False,
         "clip_predictions": False,

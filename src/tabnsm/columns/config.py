@@ -83,6 +83,8 @@ class EncoderConfig:
     text_encoder: str | TextEncoder = "minilm"
     text_columns: str = "separate"
     n_text_features: int = 64
+    target_means: bool = True
+    select_text: bool = True
     text_precision: str = "float32"
     text_cache: bool = True
     verbose: int = 0
@@ -98,7 +100,13 @@ class EncoderConfig:
             value = getattr(self, option)
             if type(value) is not int or value < 0:
                 raise InvalidOptionError(f"{option} must be an integer >= 0, got {value!r}.")
-        for option in ("missing_indicators", "clip_outliers", "text_cache"):
+        for option in (
+            "missing_indicators",
+            "clip_outliers",
+            "target_means",
+            "select_text",
+            "text_cache",
+        ):
             _check_choice(option, getattr(self, option), (True, False))
         if not isinstance(self.column_kinds, Mapping):
             raise InvalidOptionError(
@@ -128,6 +136,8 @@ class EncoderConfig:
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,
             "text_columns": self.text_columns,
             "n_text_features": self.n_text_features,
+            "target_means": self.target_means,
+            "select_text": self.select_text,
             "text_precision": self.text_precision,
             "text_cache": self.text_cache,
             "verbose": self.verbose,

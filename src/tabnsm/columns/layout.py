@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -96,6 +96,19 @@ class Layout:
             columns=[feature.position for feature in every],
             category_sizes=tuple(feature.n_codes for feature in every),
             n_dense=len(dense),
+        )
+
+    def with_dense(self, features: Sequence[Feature]) -> Layout:
+        """The same with further dense features, between the others and text."""
+        at = self.n_dense
+        names = _unique_names(features, self.names)
+        sizes = tuple(feature.n_codes for feature in features)
+        return replace(
+            self,
+            names=[*self.names[:at], *names, *self.names[at:]],
+            columns=[*self.columns[:at], *(f.position for f in features), *self.columns[at:]],
+            category_sizes=(*self.category_sizes[:at], *sizes, *self.category_sizes[at:]),
+            n_dense=at + len(features),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from tabnsm.columns.encoded import EncodedTable, TextFeatures
 from tabnsm.columns.fitting import FitScope, FittedColumn
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.kinds import KINDS, fit_columns
-from tabnsm.columns.layout import Layout
+from tabnsm.columns.layout import Feature, Layout
 from tabnsm.columns.matched import MatchedTable
 from tabnsm.columns.notes import RowNotes
 from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
-from tabnsm.columns.text import leave_out_text
+from tabnsm.columns.target_means import TargetMeans
+from tabnsm.columns.text import NO_SHARE, TextColumns, leave_out_text
+from tabnsm.columns.text_relevance import MIN_SHARE, text_shares
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
 from tabnsm.tables.reading import ReadingNotes
 from tabnsm.tables.table_input import Table
@@ -71,7 +74,11 @@ class TableEncoder:
         self.config = config or EncoderConfig()
 
     def fit_transform(
-        self, table: Table, fit_rows: Any = None, seconds_left: SecondsLeft | None = None
+        self,
+        table: Table,
+        fit_rows: Any = None,
+        seconds_left: SecondsLeft | None = None,
+        target: NDArray[np.float64] | None = None,
     ) -> EncodedTable:
         """Fit on some rows and encode all of them.
 
@@ -84,6 +91,9 @@ class TableEncoder:
         seconds_left : callable, optional
             Seconds left of a time limit. Text columns that would take more than half of them are
             left out with a warning.
+        target : ndarray of float64 of shape (n_rows, t), optional
+            Of all rows; only that of the fit rows is looked at. Without it there are no means of
+            the target, and all text columns are kept.
 
         Returns
         -------
@@ -109,8 +119,41 @@ class TableEncoder:
             texts = self._fit_together(groups, matched, rows, seconds_left)
             self._finish(groups, table.has_names)
             dense, _ = self._write(matched)
+            if target is not None:
+                dense, texts = self._fit_to_target(dense, texts, target, rows)
             self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense), texts)
+
+    def _fit_to_target(
+        self,
+        dense: NDArray[np.float32],
+        texts: tuple[TextFeatures, ...],
+        target: NDArray[np.float64],
+        rows: NDArray[np.int64] | None,
+    ) -> tuple[NDArray[np.float32], tuple[TextFeatures, ...]]:
+        """Add means of the target, and leave out text that says nothing about it."""
+        if self.config.target_means:
+            sizes = self.category_sizes[: dense.shape[1]]
+            means, added = TargetMeans.fit(dense, target, rows, sizes)
+            self._finish(self._groups, self._has_names, means)
+            dense = np.hstack([dense, added])
+        if texts and self.config.select_text and self.config.text_columns == "separate":
+            shares = text_shares(dense, self.category_sizes, texts, target, rows)
+            if shares is not None and dense.shape[1]:
+                kept = [share >= MIN_SHARE for share in shares]
+                texts = self._text_group().keep(kept, texts)
+                gone = iter(kept)
+                self.specs = [
+                    replace(spec, kind="drop", note=NO_SHARE)
+                    if spec.kind == "text" and not next(gone)
+                    else spec
+                    for spec in self.specs
+                ]
+                self._finish(self._groups, self._has_names, self._means)
+        return dense, texts
+
+    def _text_group(self) -> TextColumns:
+        return next(group for group in self._groups if isinstance(group, TextColumns))
 
     def transform(self, table: Table) -> EncodedTable:
         """Encode new rows; columns are found by name when the encoder was fitted with names.
@@ -168,6 +211,8 @@ class TableEncoder:
             group_tensors, facts = group.to_state()
             tensors |= group_tensors
             meta |= facts
+        mean_tensors, meta["target_means"] = self._means.to_state()
+        tensors |= mean_tensors
         return tensors, json.loads(json.dumps(meta))
 
     @classmethod
@@ -209,7 +254,8 @@ class TableEncoder:
             group.from_state(encoder.specs, tensors, meta, encoder.config)
             for group in KINDS.values()
         ]
-        encoder._finish(groups, meta["has_names"])
+        means = TargetMeans.from_state(tensors, meta.get("target_means", ()))
+        encoder._finish(groups, meta["has_names"], means)
         encoder.bins = tensors["bins"].clone() if "bins" in tensors else None
         return encoder
 
@@ -253,12 +299,22 @@ class TableEncoder:
                 groups[k] = group.from_fitted([], self.config)
         return tuple(texts)
 
-    def _finish(self, groups: list[ColumnGroup], has_names: bool) -> None:
+    def _finish(
+        self, groups: list[ColumnGroup], has_names: bool, means: TargetMeans | None = None
+    ) -> None:
         """Derive from the groups all that need not be saved."""
+        self._means = means or TargetMeans()
         self._groups = groups
         self._names = [spec.name for spec in self.specs]
         self._has_names = has_names
-        self._layout = Layout.of(groups, self._names)
+        layout = Layout.of(groups, self._names)
+        self._n_own = layout.n_dense
+        self._layout = layout.with_dense(
+            [
+                Feature(f"{layout.names[part.feature]}_target_mean", layout.columns[part.feature])
+                for part in self._means.parts
+            ]
+        )
         self.feature_names = self._layout.names
         self.feature_columns = self._layout.columns
         self.category_sizes = self._layout.category_sizes
@@ -269,6 +325,8 @@ class TableEncoder:
         notes = RowNotes()
         for group in self._groups:
             group.write(table, self._layout, dense, notes)
+        if self._means.parts:
+            dense[:, self._n_own :] = self._means.transform(dense)
         return dense, notes
 
     def _find_bins(

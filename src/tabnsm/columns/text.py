@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,6 +26,9 @@ from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
 
 if TYPE_CHECKING:
     from tabnsm.columns.config import EncoderConfig
+
+
+NO_SHARE = "left out: says nothing about the target that other columns do not"
 
 
 class TextColumns(ColumnGroup):
@@ -77,6 +81,15 @@ class TextColumns(ColumnGroup):
         texts = block.fit_transform(self._factors(table), rows, seconds_left)
         self.block = block
         return texts
+
+    def keep(self, kept: Sequence[bool], texts: Sequence[TextFeatures]) -> tuple[TextFeatures, ...]:
+        """Leave out some of the columns; the features of the others."""
+        self.specs = list(compress(self.specs, kept))
+        assert self.block is not None
+        self.block.keep(kept)
+        if not self.specs:
+            self.block = None
+        return tuple(compress(texts, kept))
 
     def encode_distinct(self, table: MatchedTable) -> tuple[TextFeatures, ...]:
         """Embed new rows."""

@@ -177,6 +177,10 @@ class TextBlock:
         block._projections = projections
         return block
 
+    def keep(self, kept: Sequence[bool]) -> None:
+        """Leave out some of the columns that are embedded each by itself."""
+        self._projections = list(itertools.compress(self._projections, kept))
+
     @property
     def d_text(self) -> int | list[int]:
         """Number of features of the joined text, or of each text column."""

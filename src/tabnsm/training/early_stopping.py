@@ -6,6 +6,9 @@ import math
 from typing import Any
 
 LEARNING_RATE_FACTOR = 0.5
+import os
+
+WAIT = float(os.environ.get("A_WAIT", 0.5))
 
 
 class ValidationMonitor:
@@ -48,7 +51,10 @@ class ValidationMonitor:
     @property
     def should_stop(self) -> bool:
         """Whether the score has not improved for `patience` epochs."""
-        return self.epoch - self.best_epoch >= self.patience
+        waited = self.epoch - self.best_epoch
+        return waited >= self.patience or waited >= max(
+            WAIT * self.best_epoch, self.scheduler_patience
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Counters as JSON-able values; an infinite best score is stored as None."""

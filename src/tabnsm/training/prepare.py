@@ -220,7 +220,7 @@ class FitRows:
             if budget is not None and budget.is_limited:
                 seconds_left = lambda: share * budget.seconds_left()  # noqa: E731
             with self.table.keep_columns():
-                encoded = encoder.fit_transform(self.table, fit_rows, seconds_left)
+                encoded = encoder.fit_transform(self.table, fit_rows, seconds_left, self.target)
                 if not self._encoded:
                     first = self.target[:, 0]
                     for message in warn_about_columns(self.table, encoder, first, fit_rows):

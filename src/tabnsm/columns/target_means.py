@@ -1,0 +1,222 @@
+"""Means of the target by the values of a column, cross-fitted: for identifiers and codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Floats = NDArray[np.float64]
+
+N_FOLDS = 5
+# With fewer values the bins of a number tell all of them apart, and an embedding has rows enough.
+MIN_VALUES = 64
+# Fewer rows per value hold no mean; with more an embedding learns by itself.
+MIN_ROWS, MAX_CATEGORY_ROWS = 1.5, 100
+# Share of the target's variance that a mean must explain beyond what bins of a number do.
+MIN_GAIN = 0.02
+N_BINS = 64
+MAX_FEATURES = 8
+_PRIOR_LIMITS = (0.1, 1000.0)
+
+
+@dataclass(frozen=True)
+class ValueMeans:
+    """The means of one target by the values of one encoded feature.
+
+    Parameters
+    ----------
+    feature : int
+        Position of the encoded feature.
+    target : int
+        Which target.
+    values : ndarray of float32
+        Its values in the fit rows, ascending.
+    means : ndarray of float32
+        Shrunken mean of each value, standardised, 0 where nothing is known.
+    gain : float
+        Share of the target's variance that it explains in rows that were left out of it.
+    """
+
+    feature: int
+    target: int
+    values: NDArray[np.float32]
+    means: NDArray[np.float32]
+    gain: float
+
+    def look_up(self, column: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Mean of each row's value; 0, the mean of all, for a value never seen."""
+        place = np.searchsorted(self.values, column).clip(max=len(self.values) - 1)
+        return np.where(self.values[place] == column, self.means[place], np.float32(0))
+
+
+class TargetMeans:
+    """Features that hold the mean of the target for a value of another feature.
+
+    A column such as a school, a route or a tail number has many values with a few rows each: too
+    many for bins, too few rows for an embedding. The feature of a training row comes from the
+    other folds, so that a row's own target is not in it.
+
+    Parameters
+    ----------
+    parts : sequence of ValueMeans
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> school = np.repeat(np.arange(100), 10)
+    >>> target = rng.normal(size=100)[school] + 0.1 * rng.normal(size=1000)
+    >>> dense = school[:, None].astype(np.float32)
+    >>> means, fitted = TargetMeans.fit(dense, target[:, None], None, (0,))
+    >>> len(means.parts), fitted.shape, bool(np.corrcoef(fitted[:, 0], target)[0, 1] > 0.9)
+    (1, (1000, 1), True)
+    """
+
+    def __init__(self, parts: Sequence[ValueMeans] = ()) -> None:
+        self.parts = list(parts)
+
+    @classmethod
+    def fit(
+        cls,
+        dense: NDArray[np.float32],
+        target: Floats,
+        rows: NDArray[np.int64] | None,
+        category_sizes: Sequence[int],
+    ) -> tuple[Self, NDArray[np.float32]]:
+        """Find the features that are worth it, and their values in all rows.
+
+        Parameters
+        ----------
+        dense : ndarray of float32, shape (n, d)
+            Encoded features but text.
+        target : ndarray of float64, shape (n, t)
+            Entries that are missing are left out.
+        rows : ndarray of int64 or None
+            Fit rows; None for all.
+        category_sizes : sequence of int
+            Number of codes of each feature, 0 for a number.
+
+        Returns
+        -------
+        TargetMeans, ndarray of float32 of shape (n, number of parts)
+        """
+        rows = np.arange(len(dense)) if rows is None else rows
+        folds = np.random.default_rng(0).permutation(len(rows)) % N_FOLDS
+        found: list[tuple[ValueMeans, Floats]] = []
+        for t in range(target.shape[1]):
+            known = np.isfinite(target[rows, t])
+            if known.sum() < MIN_VALUES:
+                continue
+            y = _standard(target[rows[known], t])
+            for feature in range(dense.shape[1]):
+                column = dense[rows[known], feature]
+                part = _fit_feature(column, y, folds[known], feature, t, category_sizes[feature])
+                if part is not None:
+                    held_out = np.zeros(len(rows))
+                    held_out[known] = part[1]
+                    found.append((part[0], held_out))
+        found.sort(key=lambda part: -part[0].gain)
+        found = found[: MAX_FEATURES * target.shape[1]]
+        means = cls([part for part, _ in found])
+        features = means.transform(dense)
+        for k, (_, held_out) in enumerate(found):
+            features[rows, k] = held_out
+        return means, features
+
+    def transform(self, dense: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features of new rows, shape (n, number of parts)."""
+        features = np.empty((len(dense), len(self.parts)), dtype=np.float32)
+        for k, part in enumerate(self.parts):
+            features[:, k] = part.look_up(dense[:, part.feature])
+        return features
+
+    def to_state(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+        """Tensors and JSON-able facts."""
+        tensors = {}
+        for k, part in enumerate(self.parts):
+            tensors[f"target_means.{k}.values"] = torch.from_numpy(part.values)
+            tensors[f"target_means.{k}.means"] = torch.from_numpy(part.means)
+        facts = [
+            {"feature": part.feature, "target": part.target, "gain": part.gain}
+            for part in self.parts
+        ]
+        return tensors, facts
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, Tensor], facts: Sequence[Mapping[str, Any]]) -> Self:
+        """Rebuild what `to_state` gave."""
+        return cls(
+            [
+                ValueMeans(
+                    values=tensors[f"target_means.{k}.values"].numpy().copy(),
+                    means=tensors[f"target_means.{k}.means"].numpy().copy(),
+                    **fact,
+                )
+                for k, fact in enumerate(facts)
+            ]
+        )
+
+
+def _standard(y: Floats) -> Floats:
+    """Targets without their outermost hundredths, with mean 0 and spread 1."""
+    y = np.clip(y, *np.quantile(y, (0.01, 0.99)))
+    return np.asarray((y - y.mean()) / (y.std() or 1.0))
+
+
+def _fit_feature(
+    column: NDArray[np.float32],
+    y: Floats,
+    folds: NDArray[np.int64],
+    feature: int,
+    target: int,
+    n_codes: int,
+) -> tuple[ValueMeans, Floats] | None:
+    """Means of one feature, and those of the fit rows from other folds; None if of no use."""
+    values, code = np.unique(column, return_inverse=True)
+    rows_per_value = len(column) / len(values)
+    if len(values) < MIN_VALUES or rows_per_value < MIN_ROWS:
+        return None
+    if n_codes and rows_per_value > MAX_CATEGORY_ROWS:
+        return None
+    held_out = _cross_fit(code, y, folds, len(values))
+    gain = _explained(held_out, y)
+    if not n_codes:
+        bins = np.searchsorted(np.quantile(column, np.linspace(0, 1, N_BINS + 1)[1:-1]), column)
+        gain -= max(_explained(_cross_fit(bins, y, folds, N_BINS), y), 0.0)
+    if gain < MIN_GAIN:
+        return None
+    scale = held_out.std() or 1.0
+    means = (_shrunken_means(code, y, len(values)) / scale).astype(np.float32)
+    return ValueMeans(feature, target, values, means, float(gain)), held_out / scale
+
+
+def _cross_fit(
+    code: NDArray[np.int64], y: Floats, folds: NDArray[np.int64], n_values: int
+) -> Floats:
+    held_out = np.zeros(len(y))
+    for fold in range(N_FOLDS):
+        inside = folds == fold
+        means = _shrunken_means(code[~inside], y[~inside], n_values)
+        held_out[inside] = means[code[inside]]
+    return held_out
+
+
+def _shrunken_means(code: NDArray[np.int64], y: Floats, n_values: int) -> Floats:
+    """Means by value, drawn to 0 by as many rows as the noise within values asks for."""
+    count = np.bincount(code, minlength=n_values).astype(np.float64)
+    total = np.bincount(code, weights=y, minlength=n_values)
+    mean = total / np.maximum(count, 1)
+    n_free = max(len(y) - np.count_nonzero(count), 1)
+    within = np.square(y - mean[code]).sum() / n_free
+    between = max(np.square(y).mean() - within, 1e-12)
+    prior = np.clip(within / between, *_PRIOR_LIMITS)
+    return np.asarray(total / (count + prior))
+
+
+def _explained(held_out: Floats, y: Floats) -> float:
+    return float(1 - np.square(y - held_out).sum() / max(np.square(y).sum(), 1e-300))
