@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.earlier import REMOVED
 from tabnsm.options import PRESETS, Options, resolve_options
 from tests.fakes import FakeTextEncoder
 
@@ -331,7 +332,7 @@ def test_weights_act_like_repeated_rows() -> None:
     X = rng.integers(0, 2, (160, 1)).astype(float)
     low = rng.random(160) < 0.5
     y = np.where(low, 0.0, 1.0)
-    options = {"huber_weight": 1.0, "huber_delta": 10.0, "max_epochs": 30, "max_boost": 1.0}
+    options = {"loss": "mse", "max_epochs": 30, "max_boost": 1.0}
     weighted, repeated = [], []
     rows = np.concatenate([np.arange(160), np.flatnonzero(~low), np.flatnonzero(~low)])
     for seed in range(2):
@@ -459,7 +460,8 @@ def test_signature_configs_and_docstring_agree() -> None:
     configs = config_defaults()
     preset_dependent = {name for preset in PRESETS.values() for name in preset}
     estimator_only = {"preset", "validation_fraction", "checkpoint_dir", "device", "random_state"}
-    assert set(configs) | estimator_only == set(signature)
+    assert (set(configs) | estimator_only) - set(REMOVED) == set(signature)
+    assert set(REMOVED) <= set(configs)  # the network and the training loop have them still
     documented = dict(
         re.findall(r"^    (\w+) : [^\n]*, default (.+)$", TabNSMRegressor.__doc__ or "", re.M)
     )
@@ -469,6 +471,16 @@ def test_signature_configs_and_docstring_agree() -> None:
             assert parameter.default is None, name
         elif name in configs:
             assert parameter.default == configs[name], name
+
+
+def test_docstring_has_every_option_in_a_group_and_in_the_order_of_the_signature() -> None:
+    doc = TabNSMRegressor.__doc__ or ""
+    summary, parameters = doc.split("    Attributes\n")[0].split("    Parameters\n")
+    names = re.findall(r"^    (\w+) : ", parameters, re.M)
+    assert names == list(inspect.signature(TabNSMRegressor).parameters)
+    ranges = re.findall(r"`(\w+)`\s+to\s+`(\w+)`", summary)
+    grouped = [name for a, b in ranges for name in names[names.index(a) : names.index(b) + 1]]
+    assert ["preset", *grouped] == names
 
 
 def test_docstring_names_the_default_of_preset_dependent_options() -> None:
