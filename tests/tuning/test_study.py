@@ -14,6 +14,7 @@ import pytest
 
 from tabnsm import InvalidOptionError, MissingExtraError, TabNSMError
 from tabnsm.tuning import Choice, Integer, Real, Report, TuningResult, search
+from tabnsm.tuning.queue import TrialQueue, quiet_optuna
 
 SPACE = {"x": Real(-3, 3), "n": Integer(1, 5), "kind": Choice("a", "b")}
 
@@ -174,19 +175,34 @@ def test_ctrl_c_keeps_the_best_and_resumes(tmp_path: Path) -> None:
         search(SPACE, interrupted, 12)
 
 
-def test_a_queued_trial_killed_while_it_is_drawn_is_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [None, {"x": 0.5, "n": 2, "kind": "b"}])
+def test_a_trial_killed_while_it_is_drawn_is_drawn_again(
+    tmp_path: Path, first: dict[str, Any] | None
+) -> None:
     """The journal as a kill leaves it: cut after each line that the first trial wrote."""
     storage = tmp_path / "s.journal"
-    first = {"x": 0.5, "n": 2, "kind": "b"}
     whole = search(SPACE, bowl, 3, storage=storage, first=first)
     lines = storage.read_bytes().splitlines(keepends=True)
-    begun = next(k for k, line in enumerate(lines) if b'"state":0' in line)  # it is running
+    mark = b'"op_code":4' if first is None else b'"state":0'  # made, or set to running
+    begun = next(k for k, line in enumerate(lines) if mark in line)
     for n_lines in range(begun + 1, begun + 6):
         storage.write_bytes(b"".join(lines[:n_lines]))
         resumed = search(SPACE, bowl, 3, storage=storage, first=first)
         assert states(resumed) == ["repeated", "complete", "complete", "complete"]
-        assert resumed.trials[1].options == first
-        assert resumed.best_score == whole.best_score
+        assert drawn(resumed) == drawn(whole)
+
+
+def test_an_interruption_is_no_attempt() -> None:
+    """A trial that was put back for Ctrl-C is still tried twice if it fails."""
+    queue = TrialQueue(SPACE, 1, 0, None)
+    with quiet_optuna():
+        queue.open("", None)
+        for count in (False, True, True):
+            trial = queue.next_trial()
+            assert trial is not None
+            queue.put_back(trial.number, count)
+        assert [record.state for record in queue.records()] == ["repeated", "repeated", "failed"]
+        assert queue.next_trial() is None
 
 
 def test_a_finished_study_is_not_run_again(tmp_path: Path) -> None:

@@ -1,4 +1,9 @@
-"""The file of a study: many processes write to it, and any of them may be killed at any time."""
+"""The file of a study: many processes write to it, and any of them may be killed at any time.
+
+Storage and repeats are Optuna's. Its heartbeat is not used: only its databases have one, a killed
+trial would be repeated no sooner than a grace period later, and never if it was killed before the
+first beat; a machine that was suspended would run trials twice. Locks of the kernel tell at once.
+"""
 
 from __future__ import annotations
 
