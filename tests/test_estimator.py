@@ -213,7 +213,7 @@ def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> 
     assert straight.predict(numbers[:0]).shape == (0,)
 
 
-def test_far_values_are_clipped_with_a_word(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_far_values_are_clipped_with_a_warning(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     model = quick().fit(X, y)
     far = X.iloc[:2].copy()
@@ -638,7 +638,7 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     assert out.startswith(said)
 
 
-def test_row_ids_and_leaks_get_a_word() -> None:
+def test_row_ids_and_leaks_get_a_warning() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=200)
     X = pd.DataFrame({"id": np.arange(200), "a": rng.normal(size=200), "copy": 3 * y + 1})

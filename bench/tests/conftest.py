@@ -18,7 +18,7 @@ DATA_DIR = Path(__file__).resolve().parents[3] / "shared" / "data"
 def data_dir() -> Path:
     """Folder of the real tables; tests that need it skip, saying so, when it is not there."""
     if not DATA_DIR.is_dir():
-        pytest.skip("real tables are not at hand (../shared/data)")
+        pytest.skip("real tables are not available (../shared/data)")
     return DATA_DIR
 
 

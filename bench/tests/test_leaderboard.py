@@ -46,7 +46,7 @@ def test_heavy_tails_are_compared_by_the_mean_absolute_error() -> None:
     assert [row[1].text, row[3].text, row[4].text] == ["MAE", "1.000", "1 of 2"]
 
 
-def test_runs_say_what_their_dataset_is_judged_by() -> None:
+def test_runs_record_what_their_dataset_is_judged_by() -> None:
     results = [run(method, "mine", 2.0) for method in ("tabnsm-default", "ridge")]
     assert leaderboard_table(results).rows[0][1].text == "RMSE"
     results[0]["dataset"]["judged_by"] = "mae"  # as the sidecar of the table said

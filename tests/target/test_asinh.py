@@ -55,7 +55,7 @@ def test_few_rows_have_none():
     assert AsinhTransform.find(np.append(y, 1.0)) is not None
 
 
-def test_a_row_that_hardly_counts_bends_nothing():
+def test_a_row_of_tiny_weight_does_not_transform_the_target():
     y = np.random.default_rng(0).normal(size=1000)
     y[0] = 1e4
     weight = np.ones(1000)
@@ -64,7 +64,7 @@ def test_a_row_that_hardly_counts_bends_nothing():
     assert AsinhTransform.find(y, weight) is None
 
 
-def test_targets_beyond_any_scale_are_left_straight():
+def test_targets_beyond_any_scale_are_not_transformed():
     y = 1e-200 * np.random.default_rng(0).normal(size=1000)
     y[0] = 1e110
     assert AsinhTransform.find(y) is None
@@ -76,7 +76,7 @@ def test_targets_beyond_any_scale_are_left_straight():
     arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e300, 1e300)),
     st.floats(1, 1e6),
 )
-def test_transformed_targets_come_back(y, stretch):
+def test_transformed_targets_survive_the_round_trip(y, stretch):
     y = np.tile(y, 50)
     y = np.append(y, y.max() + stretch * max(np.ptp(y), 1e-300))
     scaler = TargetScaler.fit(y, transform=True)

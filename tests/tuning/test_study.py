@@ -57,7 +57,7 @@ def test_defaults_come_first() -> None:
         search(SPACE, bowl, 2, first=first | {"n": 9})
 
 
-def test_hopeless_trials_are_pruned() -> None:
+def test_trials_that_fall_behind_are_pruned() -> None:
     steps: list[int] = []
 
     def slow(options: dict[str, Any], report: Report) -> float:
@@ -239,7 +239,7 @@ def test_another_search_is_refused(tmp_path: Path) -> None:
         ({"storage": "/no/such/folder/s.journal"}, "which does not exist"),
     ],
 )
-def test_nonsense_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         search(SPACE, bowl, **arguments)
 
@@ -257,7 +257,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         search(SPACE, bowl, 2)
 
 
-def test_what_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_on_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
     def objective(options: dict[str, Any], report: Report) -> float:
         report(1, bowl(options, report))
         if options["n"] == 5:
@@ -375,16 +375,16 @@ def test_two_processes_share_the_trials(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_living_are_left_alone_and_the_dead_are_taken_over(tmp_path: Path) -> None:
+def test_trials_of_running_processes_stay_and_of_killed_ones_are_repeated(tmp_path: Path) -> None:
     storage = tmp_path / "s.journal"
-    doomed = start(storage, 3, n_processes=2)  # waits for a second one in its first trial
+    first = start(storage, 3, n_processes=2)  # waits for a second one in its first trial
     while not list(tmp_path.glob("at-work-*")):
-        assert doomed.poll() is None, doomed.communicate()
+        assert first.poll() is None, first.communicate()
         time.sleep(0.01)
     seen = search(SPACE, bowl, 2, storage=storage)
     assert states(seen) == ["running", "complete"]
-    doomed.kill()
-    doomed.communicate()
+    first.kill()
+    first.communicate()
     result = search(SPACE, bowl, 3, storage=storage)
     assert states(result) == ["repeated", "complete", "complete", "complete"]
     assert result.trials[2].options == result.trials[0].options

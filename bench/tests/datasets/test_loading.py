@@ -72,7 +72,7 @@ def test_the_alias_is_the_same_table(data_dir: Path) -> None:
     assert load("AQ", data_dir).n_file_rows == DESCRIPTORS["nyc_air_quality"].rows
 
 
-def test_a_missing_table_comes_with_a_way_to_get_it(data_dir: Path) -> None:
+def test_the_error_for_a_missing_table_says_how_to_get_it(data_dir: Path) -> None:
     with pytest.raises(InvalidDataError, match=r"tabnsm bench download sarcos.*sarcos_test4449"):
         load("SA", data_dir)
 

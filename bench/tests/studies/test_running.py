@@ -144,7 +144,7 @@ def test_from_the_command_line_in_processes_of_their_own(tables: Path, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
-def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) -> None:
+def test_an_interrupted_study_reports_how_to_continue(tables: Path, tmp_path: Path) -> None:
     code = "import sys; from tabnsm.cli import main; sys.exit(main())"
     arguments = ["bench", "study", "seeds", "--dataset", "tiny", "-t", "y", "--seeds", "0,1"]
     arguments += ["--max-epochs", "1000000", "-d", str(tables), "-r", str(tmp_path)]

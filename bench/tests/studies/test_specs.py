@@ -117,7 +117,7 @@ def test_all_departures_together_lead_from_one_preset_to_the_other() -> None:
         departure_variants("fast")
 
 
-def test_specs_carry_seeds_caps_and_shares_and_come_once() -> None:
+def test_specs_have_seeds_caps_and_shares_and_occur_once() -> None:
     specs = find_study("features").specs("t", [3, 4], "paper", max_rows=100)
     assert {spec.feature_fraction for spec in specs} == {0.25, 0.5, 0.75, 1.0}
     assert {spec.method for spec in specs} == {"tabnsm-paper", "catboost"}

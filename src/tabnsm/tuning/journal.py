@@ -68,7 +68,7 @@ class StudyFile:
             raise
 
     def acquire(self) -> bool:
-        """Lock the journal for a write, as Optuna asks, and mend what a killed writer left."""
+        """Lock the journal for a write, as Optuna asks, and repair what a killed writer left."""
         self._take(WRITE)
         drop_torn_line(self.path)
         return True
@@ -159,7 +159,7 @@ def check_journal(path: Path) -> None:
 def drop_torn_line(path: Path) -> None:
     """Cut off what follows the last line break: the start of a line whose writer was killed.
 
-    Optuna's readers pass over it while it is the last, but the next line would be glued to it
+    Optuna's readers pass over it while it is the last, but the next line would be appended to it
     and make the journal unreadable.
     """
     with open(path, "r+b") as file:

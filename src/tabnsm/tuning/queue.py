@@ -84,7 +84,7 @@ class TrialQueue:
     def next_trial(self) -> Trial | None:
         """Choose what to try next, or None when all trials are done or taken."""
         with self._alone():
-            self._release_the_dead()
+            self._release_killed()
             n_taken = self.n_taken
             if n_taken >= self.n_trials:
                 return None
@@ -97,10 +97,10 @@ class TrialQueue:
 
     @property
     def n_taken(self) -> int:
-        """Trials that are done, or that a living process is at."""
+        """Trials that are done, or that a running process is at."""
         return sum(self._is_taken(trial) for trial in self._trials())
 
-    def _release_the_dead(self) -> None:
+    def _release_killed(self) -> None:
         """Give up the trials of processes that are gone, and queue them again."""
         from optuna.trial import TrialState
 
@@ -196,7 +196,7 @@ def tidy(params: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna without its log lines and its words on experimental parts."""
+    """Optuna without its log lines and its warnings about experimental parts."""
     try:
         import optuna
     except ImportError as error:
