@@ -69,16 +69,9 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        As after ``tabnsm`` in a shell; None takes them from the shell.
-
-    Returns
-    -------
-    int
-        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C. A pipe that its
-        reader closed early ends the process with 1.
+    Arguments are as after ``tabnsm`` in a shell, or taken from it. Returns the exit code: 0, or 2
+    after one line on bad input, or 130 after Ctrl-C. A pipe that its reader closed early ends the
+    process with 1.
 
     Examples
     --------

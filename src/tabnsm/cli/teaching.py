@@ -6,18 +6,6 @@ from __future__ import annotations
 def help_text(*paragraphs: str, examples: tuple[str, ...] = ()) -> str:
     r"""Put a help text together.
 
-    Parameters
-    ----------
-    *paragraphs : str
-        Each is filled to the width of the terminal.
-    examples : tuple of str
-        Commands, one per line.
-
-    Returns
-    -------
-    str
-        In the form that typer understands.
-
     Examples
     --------
     >>> help_text("Show a model.", examples=("tabnsm info m.safetensors",))

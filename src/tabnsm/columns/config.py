@@ -21,47 +21,14 @@ TEXT_PRECISIONS = ("float32", "int8")
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """How a table becomes numbers.
+    """How a table becomes numbers; `TabNSMRegressor` documents these options.
 
-    Parameters
-    ----------
-    column_kinds : mapping of str to str, default={}
-        Kind by column name, where it should not be found automatically: "numeric", "category",
-        "text", "date" or "drop".
-    date_encoding : {"calendar", "text"}, default="calendar"
-        Calendar parts and elapsed days, or dates as strings like any other (the paper).
-    category_encoding : {"embedding", "code"}, default="embedding"
-        An integer per category for an embedding, or that integer standardised (the paper).
-    repeated_strings : {"category", "text"}, default="category"
-        What a column of strings is whose values occur ten times each or more on average: a
-        category, or text unless it has fewer than ten values (the paper).
-    n_bins : int, default=16
-        Maximum number of bins of a number's piecewise-linear token, between quantiles of the fit
-        rows; 0 is a linear token (the paper). A column whose values occur four times each or more
-        on average has up to four times as many, with a bin between every two values if these are
-        enough.
-    missing_indicators : bool, default=True
-        Add a 0/1 feature for each numeric or date column with missing values in the fit rows.
-    clip_outliers : bool, default=True
-        Limit numbers to the range of the fit rows, widened by a tenth on each side; infinities
-        become the ends of the range. Without it they count as missing. The estimator limits
-        what its networks predict likewise.
-    text_encoder : str or TextEncoder, default="minilm"
-        "minilm", a local path, the name of a sentence-transformers model that is already on
-        this machine, or an object that follows :class:`~tabnsm.text.TextEncoder`.
-    text_columns : {"joined", "separate"}, default="separate"
-        Embed the text columns of a row as one string (the paper), or each column's distinct
-        values by themselves: fewer and shorter strings, and features that belong to a column.
-    n_text_features : int, default=64
-        Maximum number of features of all text together, though one per column at least: principal
-        directions of the fit rows' embeddings, as far as needed for 99 % of their variance. 0 is
-        as many as the encoder has dimensions; with joined text it is those dimensions (the paper).
-    text_precision : {"float32", "int8"}, default="float32"
-        Arithmetic of the text encoder's matrix products; "int8" is faster and rounds.
-    text_cache : bool, default=True
-        Keep text embeddings on disk, so that a string is encoded once.
-    verbose : int, default=0
-        1 shows a progress bar while texts are encoded.
+    Bins are between quantiles of the fit rows; a column whose values occur four times each or more
+    on average has up to four times as many, with a bin between every two values if these are
+    enough. Infinities become the ends of the clipped range; unclipped, they count as missing. The
+    features of text are principal directions of the fit rows' embeddings, as far as needed for 99 %
+    of their variance, and one per column at least. `verbose` of 1 shows a bar while texts are
+    encoded.
 
     Examples
     --------
@@ -109,13 +76,7 @@ class EncoderConfig:
             _check_choice(f"column_kinds[{name!r}]", kind, (*KINDS, "drop"))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able form; an encoder object is kept by its name.
-
-        Returns
-        -------
-        dict
-            One entry per option that shapes the encoding.
-        """
+        """JSON-able form; an encoder object is kept by its name."""
         encoder = self.text_encoder
         return {
             "column_kinds": {str(name): kind for name, kind in self.column_kinds.items()},

@@ -61,20 +61,7 @@ class Layout:
 
     @classmethod
     def of(cls, groups: Sequence[ColumnGroup], column_names: Sequence[str]) -> Layout:
-        """Lay out the features of some columns.
-
-        Parameters
-        ----------
-        groups : sequence of ColumnGroup
-            One per kind, in the order of the kinds.
-        column_names : sequence of str
-            Names of all input columns, dropped ones included.
-
-        Returns
-        -------
-        Layout
-            The order of the features.
-        """
+        """Lay out the features of some columns."""
         first = [group for group in groups if group.has_indicators]
         others = [group for group in groups if not group.has_indicators]
         values = [feature for group in first for feature in group.features()]

@@ -73,28 +73,14 @@ class ColumnSpec:
         return n_codes(self.vocabulary, missing_code=self.missing_code)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able form.
-
-        Returns
-        -------
-        dict
-            One entry per field.
-        """
+        """JSON-able form."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, entries: dict[str, Any]) -> ColumnSpec:
         """Read :meth:`to_dict`, also after a round trip through JSON.
 
-        Parameters
-        ----------
-        entries : dict
-            One entry per field; files of formats 1 to 3 have none for how numbers are written.
-
-        Returns
-        -------
-        ColumnSpec
-            The same facts.
+        Files of formats 1 to 3 have no entry for how numbers are written.
         """
         earlier = {"number_format": _EARLIER_FORMAT, "from_dates": True}
         tuples = {key: tuple(entries[key]) for key in ("date_parts", "vocabulary")}

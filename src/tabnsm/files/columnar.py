@@ -15,13 +15,7 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class ParquetFile(TableFile):
-    """A Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A Parquet file."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -51,13 +45,7 @@ class ParquetFile(TableFile):
 
 
 class ArrowFile(TableFile):
-    """A Feather (version 2) or Arrow IPC file, or an Arrow stream.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A Feather (version 2) or Arrow IPC file, or an Arrow stream."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _without_index(_open_arrow(path).schema.names))

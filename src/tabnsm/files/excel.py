@@ -15,18 +15,9 @@ from tabnsm.files.table_file import TableFile
 class ExcelFile(TableFile):
     """An .xlsx file, which is read as a whole when it is opened.
 
-    Numbers, dates and booleans are what the cells hold; a column with more than one kind is read
-    as strings. Strings that stand for a missing value in CSV files do so here, too.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    MissingExtraError
-        If the extra "excel" is not installed.
+    Numbers, dates and booleans are what the cells hold; a column with more than one kind is read as
+    strings. Strings that stand for a missing value in CSV files do so here, too. Needs the extra
+    "excel".
     """
 
     def __init__(self, path: Path) -> None:

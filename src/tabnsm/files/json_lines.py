@@ -24,11 +24,6 @@ class JsonLinesFile(TableFile):
     A key that a line does not have is a null. Types are those that pyarrow finds; a column with
     more than one, such as numbers and strings, is read as strings. The whole file is read once to
     find them, so that a batch does not depend on where it was cut.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
     """
 
     def __init__(self, path: Path) -> None:

@@ -36,13 +36,7 @@ class TableSource(Protocol):
 
 
 class ArraySource:
-    """A 2-D numpy array.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        The array.
-    """
+    """A 2-D numpy array."""
 
     def __init__(self, matrix: NDArray[Any]) -> None:
         self._matrix = matrix
@@ -75,13 +69,7 @@ class ArraySource:
 
 
 class PandasSource:
-    """A pandas DataFrame.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The frame.
-    """
+    """A pandas DataFrame."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -124,13 +112,7 @@ class PandasSource:
 
 
 class PolarsSource:
-    """A polars DataFrame.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The frame.
-    """
+    """A polars DataFrame."""
 
     def __init__(self, frame: Any) -> None:
         # Neither numpy nor arrow has integers of 128 bits.
@@ -171,13 +153,7 @@ class PolarsSource:
 
 
 class ArrowSource:
-    """A pyarrow Table.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    """
+    """A pyarrow Table."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -212,15 +188,6 @@ class ArrowSource:
 
 def as_slice(positions: Sequence[int]) -> slice | list[int]:
     """Neighbouring columns as a slice, which numpy reads without a copy.
-
-    Parameters
-    ----------
-    positions : sequence of int
-        Columns, at least one.
-
-    Returns
-    -------
-    slice or list of int
 
     Examples
     --------

@@ -15,15 +15,6 @@ from tabnsm.tables.sources import as_slice
 def is_sparse(X: Any) -> bool:
     """Whether this is a sparse matrix or array of scipy; scipy is not imported for it.
 
-    Parameters
-    ----------
-    X : object
-        The user's data.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> from scipy.sparse import eye_array
@@ -34,13 +25,7 @@ def is_sparse(X: Any) -> bool:
 
 
 class SparseSource:
-    """A sparse matrix or array of scipy, in any of its formats; what is not stored is 0.
-
-    Parameters
-    ----------
-    matrix : scipy.sparse.sparray or scipy.sparse.spmatrix
-        The matrix.
-    """
+    """A sparse matrix or array of scipy, in any of its formats; what is not stored is 0."""
 
     def __init__(self, matrix: Any) -> None:
         if matrix.dtype.kind == "c":

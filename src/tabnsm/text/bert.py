@@ -76,22 +76,8 @@ class BertForward:
     def of(cls, bert: Any, precision: str) -> BertForward:
         """Read the weights of a model of transformers.
 
-        Parameters
-        ----------
-        bert : transformers.BertModel
-            The model.
-        precision : {"float32", "int8"}
-            Arithmetic of the matrix products.
-
-        Returns
-        -------
-        BertForward
-            In float32 it shares embeddings and norms with the model.
-
-        Raises
-        ------
-        AttributeError, KeyError
-            If the model is not built like BERT.
+        In float32 it shares embeddings and norms with the model. Raises AttributeError or KeyError
+        if the model is not built like BERT.
         """
         weights = {name: tensor.detach().float() for name, tensor in bert.state_dict().items()}
 
@@ -130,23 +116,7 @@ class BertForward:
 
     @torch.inference_mode()
     def __call__(self, ids: Tensor) -> Tensor:
-        """Embed texts that have equally many tokens.
-
-        Parameters
-        ----------
-        ids : Tensor
-            Token ids, int64.
-
-        Returns
-        -------
-        Tensor
-            Rows of unit length, float32.
-
-        Shape
-        -----
-        ids : (n_texts, n_tokens)
-        result : (n_texts, d_text)
-        """
+        """Embed texts that have equally many tokens: (n_texts, n_tokens) to (n_texts, d_text)."""
         n_texts, n_tokens = ids.shape
         first, *others = self.layers
         x, projected = self._begin(first, ids)

@@ -12,15 +12,7 @@ from tabnsm.tuning.result import TrialRecord
 
 
 class SearchProgress:
-    """Show trials on stderr: nothing at level 0, a live bar at 1, a line per trial from 2.
-
-    Parameters
-    ----------
-    verbose : int
-    n_trials : int
-    score_name : str
-        What the score is called.
-    """
+    """Show trials on stderr: nothing at level 0, a live bar at 1, a line per trial from 2."""
 
     def __init__(self, verbose: int, n_trials: int, score_name: str) -> None:
         self.verbose = verbose

@@ -32,14 +32,7 @@ MAX_REPEATS = 1
 class TrialQueue:
     """The trials of a study, as one of perhaps many processes sees them.
 
-    Parameters
-    ----------
-    space : mapping of str to Parameter
-    n_trials : int
-        Trials in all.
-    random_state : int
-    file : StudyFile or None
-        None keeps the study in memory.
+    `n_trials` counts those of earlier runs; without a file the study is kept in memory.
     """
 
     def __init__(
