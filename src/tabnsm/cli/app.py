@@ -12,8 +12,8 @@ from typing import Annotated, TextIO
 import typer
 
 from tabnsm.cli import explain, fit, info, predict, tune
+from tabnsm.cli.arguments import help_text
 from tabnsm.cli.extensions import ExtensibleGroup
-from tabnsm.cli.teaching import help_text
 from tabnsm.errors import TabNSMError, TabNSMWarning
 
 BAD_INPUT, INTERRUPTED = 2, 130

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from tabnsm.columns.kinds import KINDS
@@ -12,11 +12,14 @@ from tabnsm.errors import InvalidOptionError
 if TYPE_CHECKING:
     from tabnsm.text.encoder import TextEncoder
 
-DATE_ENCODINGS = ("calendar", "text")
-CATEGORY_ENCODINGS = ("embedding", "code")
-REPEATED_STRINGS = ("category", "text")
-TEXT_COLUMNS = ("joined", "separate")
-TEXT_PRECISIONS = ("float32", "int8")
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "date_encoding": ("calendar", "text"),
+    "category_encoding": ("embedding", "code"),
+    "repeated_strings": ("category", "text"),
+    "text_columns": ("joined", "separate"),
+    "text_precision": ("float32", "int8"),
+    **dict.fromkeys(("missing_indicators", "clip_outliers", "text_cache"), (True, False)),
+}
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,12 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         """Check every option that has a fixed set of values."""
-        _check_choice("date_encoding", self.date_encoding, DATE_ENCODINGS)
-        _check_choice("category_encoding", self.category_encoding, CATEGORY_ENCODINGS)
-        _check_choice("repeated_strings", self.repeated_strings, REPEATED_STRINGS)
-        _check_choice("text_columns", self.text_columns, TEXT_COLUMNS)
-        _check_choice("text_precision", self.text_precision, TEXT_PRECISIONS)
+        for option, allowed in _CHOICES.items():
+            _check_choice(option, getattr(self, option), allowed)
         for option in ("n_bins", "n_text_features"):
             value = getattr(self, option)
             if type(value) is not int or value < 0:
                 raise InvalidOptionError(f"{option} must be an integer >= 0, got {value!r}.")
-        for option in ("missing_indicators", "clip_outliers", "text_cache"):
-            _check_choice(option, getattr(self, option), (True, False))
         if not isinstance(self.column_kinds, Mapping):
             raise InvalidOptionError(
                 "column_kinds must be a mapping from column name to kind, such as "
@@ -78,20 +76,9 @@ class EncoderConfig:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form; an encoder object is kept by its name."""
         encoder = self.text_encoder
-        return {
+        return {option.name: getattr(self, option.name) for option in fields(self)} | {
             "column_kinds": {str(name): kind for name, kind in self.column_kinds.items()},
-            "date_encoding": self.date_encoding,
-            "category_encoding": self.category_encoding,
-            "repeated_strings": self.repeated_strings,
-            "n_bins": self.n_bins,
-            "missing_indicators": self.missing_indicators,
-            "clip_outliers": self.clip_outliers,
             "text_encoder": encoder if isinstance(encoder, str) else encoder.name,
-            "text_columns": self.text_columns,
-            "n_text_features": self.n_text_features,
-            "text_precision": self.text_precision,
-            "text_cache": self.text_cache,
-            "verbose": self.verbose,
         }
 
 

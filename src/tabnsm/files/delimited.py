@@ -55,11 +55,6 @@ class DelimitedFile(TableFile):
             raise InvalidDataError(f"{path} cannot be read as a table ({error}).") from error
         super().__init__(path, name_blanks(path, names))
 
-    @property
-    def n_rows(self) -> int | None:
-        """Not known without reading."""
-        return None
-
     def _record_batches(
         self, columns: list[str], batch_rows: int, as_written: bool
     ) -> Iterator[Any]:

@@ -39,7 +39,7 @@ class ArraySource:
     """A 2-D numpy array."""
 
     def __init__(self, matrix: NDArray[Any]) -> None:
-        self._matrix = matrix
+        self._matrix: Any = matrix
         self.n_rows, self.n_columns = matrix.shape
 
     @property
@@ -75,7 +75,8 @@ class PandasSource:
         self._frame = frame
         self.n_rows, self.n_columns = frame.shape
         if "c" in self._kinds:
-            raise _complex(str(frame.columns[self._kinds.index("c")]))
+            name = str(frame.columns[self._kinds.index("c")])
+            raise complex_error(f"column {name!r} is complex")
 
     @cached_property
     def _kinds(self) -> list[str]:
@@ -200,8 +201,8 @@ def as_slice(positions: Sequence[int]) -> slice | list[int]:
     return list(positions)
 
 
-def _complex(name: str) -> InvalidDataError:
+def complex_error(found: str) -> InvalidDataError:
+    """The error for complex numbers; scikit-learn expects how it begins."""
     return InvalidDataError(
-        f"Complex data not supported, column {name!r} is complex. "
-        "Pass real and imaginary parts as two columns."
+        f"Complex data not supported, {found}. Pass real and imaginary parts as two columns."
     )

@@ -18,6 +18,7 @@ from tabnsm.tables.sources import (
     PandasSource,
     PolarsSource,
     TableSource,
+    complex_error,
 )
 from tabnsm.tables.sparse import SparseSource, is_sparse
 
@@ -175,10 +176,7 @@ def _as_matrix(X: Any) -> NDArray[Any]:
             "Pass a DataFrame or a 2-D array."
         ) from error
     if matrix.dtype.kind == "c":
-        raise InvalidDataError(
-            f"Complex data not supported, got dtype {matrix.dtype}. "
-            "Pass real and imaginary parts as two columns."
-        )
+        raise complex_error(f"got dtype {matrix.dtype}")
     if matrix.ndim != 2:
         raise _not_two_dimensional(matrix.ndim, X)
     return matrix

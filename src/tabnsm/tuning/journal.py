@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tabnsm.atomic import is_at
@@ -102,12 +101,7 @@ class StudyFile:
     def __enter__(self) -> StudyFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close_lock_file()
 
     def _open_lock_file(self) -> int:
