@@ -49,7 +49,7 @@ class ArraySource:
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Several number columns as one float matrix."""
-        block = self._matrix[:, as_slice(positions)]
+        block: NDArray[Any] = self._matrix[:, as_slice(positions)]
         return block if block.dtype.kind == "f" else block.astype(np.float64)
 
     def arrow(self, position: int, name: str) -> Any:
