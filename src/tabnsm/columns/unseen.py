@@ -21,16 +21,8 @@ _N_COLUMNS = 5
 class UnseenValues:
     """Values of one category column that were not in the training rows.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    share : float
-        Of the rows that have a value, those whose value is not known.
-    examples : tuple of str
-        The most frequent ones.
-    hint : str
-        How they differ from the known values, where that is known; else empty.
+    `share` is of the rows that have a value; `hint` says how they differ from the known values,
+    where that is known.
     """
 
     name: str

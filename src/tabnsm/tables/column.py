@@ -22,15 +22,7 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Factor:
-    """A column as codes into its distinct strings.
-
-    Parameters
-    ----------
-    codes : ndarray of int64
-        Position in `values` of each row, -1 where the value is missing.
-    values : list of str
-        The distinct strings, none of them blank.
-    """
+    """A column as codes into its distinct strings, none of them blank; -1 is missing."""
 
     codes: NDArray[np.int64]
     values: list[str]

@@ -43,30 +43,10 @@ class BertForward:
     The arithmetic is that of the model it is made from, without what equal lengths make
     superfluous, and with one matrix for queries, keys and values. It holds no state, so that
     threads can share it.
-
-    Parameters
-    ----------
-    words : Tensor
-        Embedding of each token.
-    positions : Tensor
-        Embedding of each place, that of the first segment added.
-    embedding_norm : Norm
-        LayerNorm of their sum.
-    layers : tuple of Layer
-        Encoder layers.
-    n_heads : int
-        Attention heads.
-    eps : float
-        Of the LayerNorms.
-
-    Shape
-    -----
-    words : (n_tokens, d_text)
-    positions : (n_positions, d_text)
     """
 
-    words: Tensor
-    positions: Tensor
+    words: Tensor  # (n_tokens, d_text)
+    positions: Tensor  # (n_positions, d_text), the embedding of the first segment added
     embedding_norm: Norm
     layers: tuple[Layer, ...]
     n_heads: int

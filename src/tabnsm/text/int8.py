@@ -18,18 +18,6 @@ class Int8Linear:
     result does not depend on the other rows. Sums of integers are exact, so that the oneDNN
     kernel and plain float32 arithmetic, which stands in where that is missing, agree in all bits.
 
-    Parameters
-    ----------
-    weight : Tensor
-        Weights, float32.
-    bias : Tensor
-        Bias, float32.
-
-    Shape
-    -----
-    weight : (d_out, d_in)
-    bias : (d_out,)
-
     Examples
     --------
     >>> linear = Int8Linear(torch.tensor([[1.0, -1.0]]), torch.tensor([0.5]))

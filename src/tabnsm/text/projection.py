@@ -21,27 +21,11 @@ _STATISTICS_ROWS = 16_384
 
 @dataclass(frozen=True)
 class TextProjection:
-    """Standardised features of embeddings, all of them or along some directions.
+    """Standardised features of embeddings, all of them or along orthonormal directions."""
 
-    Parameters
-    ----------
-    center : Tensor
-        Mean over the training rows, float64.
-    scale : Tensor
-        Standard deviation of each feature over the training rows, float64.
-    directions : Tensor or None, default=None
-        Orthonormal directions, one column per feature, float64; None for the axes themselves.
-
-    Shape
-    -----
-    center : (d_text,)
-    scale : (d,)
-    directions : (d_text, d)
-    """
-
-    center: Tensor
-    scale: Tensor
-    directions: Tensor | None = None
+    center: Tensor  # (d_text,), over the training rows
+    scale: Tensor  # (d,)
+    directions: Tensor | None = None  # (d_text, d); None is the axes themselves
 
     @classmethod
     def along_axes(cls, embeddings: Tensor, counts: Tensor) -> TextProjection:
