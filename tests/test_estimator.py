@@ -287,15 +287,15 @@ def test_validation_rows_by_hand_group_and_time(mixed: tuple[pd.DataFrame, np.nd
 
 def test_statistics_come_from_training_rows_only(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
-    spoiled, y_spoiled = X.copy(), y.copy()
+    altered, y_spoiled = X.copy(), y.copy()
     late = X["sold"] >= X["sold"].quantile(0.9)
-    spoiled.loc[late, "size"] = 1e6
-    spoiled.loc[late, "city"] = "Paris"
+    altered.loc[late, "size"] = 1e6
+    altered.loc[late, "city"] = "Paris"
     y_spoiled[late] = -1e6
     # Whether a linear part is taken off is for the validation rows to decide, as the best epoch is.
     options = {"max_epochs": 1, "clip_outliers": False, "linear_residual": False}
     plain = quick(**options).fit(X, y, validation_time=X["sold"])
-    other = quick(**options).fit(spoiled, y_spoiled, validation_time=X["sold"])
+    other = quick(**options).fit(altered, y_spoiled, validation_time=X["sold"])
     np.testing.assert_array_equal(plain.predict(X), other.predict(X))
 
 
@@ -487,11 +487,11 @@ def test_docstring_names_the_default_of_preset_dependent_options() -> None:
     configs = config_defaults()
     for name in {name for preset in PRESETS.values() for name in preset}:
         text = doc.split(f"    {name} : ")[1].split("\n    ")[1:3]
-        said = " ".join(text)
-        assert _spelled(configs[name]) in said, name
+        shown = " ".join(text)
+        assert _spelled(configs[name]) in shown, name
         for preset, changes in PRESETS.items():
             if name in changes:
-                assert f"{preset}: {_spelled(changes[name])}" in said, name
+                assert f"{preset}: {_spelled(changes[name])}" in shown, name
 
 
 def _spelled(value: object) -> str:
@@ -634,8 +634,8 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     process.send_signal(2)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    said = "interrupted: 1 of 8 networks trained 500 Training was interrupted in epoch"
-    assert out.startswith(said)
+    shown = "interrupted: 1 of 8 networks trained 500 Training was interrupted in epoch"
+    assert out.startswith(shown)
 
 
 def test_row_ids_and_leaks_get_a_warning() -> None:
@@ -644,10 +644,10 @@ def test_row_ids_and_leaks_get_a_warning() -> None:
     X = pd.DataFrame({"id": np.arange(200), "a": rng.normal(size=200), "copy": 3 * y + 1})
     with pytest.warns(TabNSMWarning) as caught:
         quick().fit(X, y)
-    said = " ".join(str(w.message) for w in caught)
-    assert "'id'" in said
-    assert "'copy'" in said
-    assert "'a'" not in said
+    shown = " ".join(str(w.message) for w in caught)
+    assert "'id'" in shown
+    assert "'copy'" in shown
+    assert "'a'" not in shown
 
 
 @pytest.mark.slow

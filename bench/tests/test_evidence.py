@@ -138,8 +138,8 @@ def test_studies_name_the_rows_of_earlier_code() -> None:
 
     study, scope = STUDIES["attention"], Scope(("cpu_small",), (0,), "paper")
     results = [run(spec, code=None) for spec in study.all_specs(scope)]
-    said = "All runs are from before results recorded their code and options."
-    assert study.table(results, scope).notes == [said]
+    shown = "All runs are from before results recorded their code and options."
+    assert study.table(results, scope).notes == [shown]
     for result in results:
         result |= code("b" * 40, "2026-02", "new")
     assert study.table(results, scope).notes == []

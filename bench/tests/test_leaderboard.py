@@ -33,8 +33,8 @@ def test_a_row_per_dataset_and_average_ranks() -> None:
          "+5.0"],
     ]  # fmt: skip
     assert [found.rows[k][3].emphasis for k in (0, 1)] == ["", "best"]
-    said = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
-    assert found.notes[1].endswith(said)
+    shown = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
+    assert found.notes[1].endswith(shown)
     assert make_table("leaderboard", results).rows == found.rows
 
 
@@ -61,8 +61,8 @@ def test_rows_of_earlier_code_are_marked() -> None:
     ]
     for result in results:
         result["code"] = None
-    said = "All runs are from before results recorded their code and options."
-    assert said in leaderboard_table(results).notes
+    shown = "All runs are from before results recorded their code and options."
+    assert shown in leaderboard_table(results).notes
     new = {"fingerprint": "f", "library": "new", "committed_at": "2026-02-01", "commit": "b" * 40}
     for result in results:
         result["code"] = new

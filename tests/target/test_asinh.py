@@ -130,10 +130,10 @@ def test_the_history_is_in_the_units_of_the_target_and_the_best_epoch_is_not(mon
     rmse = float(np.sqrt(np.mean((model.predict(held_out) - y_val) ** 2)))
     assert model.history_.best.validation_rmse == pytest.approx(rmse, rel=1e-6)
     # The one huge row is not what tells the best epoch: its RMSE falls, the other is least in two.
-    told = iter([(9.0, 2.0), (8.0, 1.0), (7.0, 3.0), (7.0, 3.0)])
+    reported = iter([(9.0, 2.0), (8.0, 1.0), (7.0, 3.0), (7.0, 3.0)])
 
     def evaluate(self: Trainer, model: object) -> ValidationScores:
-        rmse, score = next(told)
+        rmse, score = next(reported)
         return ValidationScores(rmse, 1.0, score)
 
     monkeypatch.setattr(Trainer, "evaluate", evaluate)

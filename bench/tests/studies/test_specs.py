@@ -165,8 +165,8 @@ def test_preset_options_are_flat() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Attention", "'attention'"), ("xyz", "To see all: tabnsm bench studies")]
+    ("name", "shown"), [("Attention", "'attention'"), ("xyz", "To see all: tabnsm bench studies")]
 )
-def test_unknown_studies(name: str, said: str) -> None:
-    with pytest.raises(InvalidOptionError, match=f"There is no study {name!r}.*{said}"):
+def test_unknown_studies(name: str, shown: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"There is no study {name!r}.*{shown}"):
         find_study(name)

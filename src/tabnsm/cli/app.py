@@ -105,7 +105,7 @@ def _refuse(message: str) -> int:
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Show a warning as one line, and once, even if every batch repeats it."""
-    said: set[str] = set()
+    shown: set[str] = set()
     show_others = warnings.showwarning
 
     def show(
@@ -121,8 +121,8 @@ def _plain_warnings() -> Iterator[None]:
             return
         # Batches differ in their counts only.
         key = re.sub(r"\d+", "#", str(message))
-        if key not in said:
-            said.add(key)
+        if key not in shown:
+            shown.add(key)
             print(f"Warning: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
