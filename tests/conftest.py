@@ -1,4 +1,4 @@
-"""Shared fixtures: the hypothesis profile and the real tables, when they are at hand."""
+"""Shared fixtures: the hypothesis profile, a cache of texts for each test."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("ci")
-
-DATA_DIR = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-
-@pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """Folder of the real tables; tests that need it skip, saying so, when it is not there."""
-    if not DATA_DIR.is_dir():
-        pytest.skip("real tables are not at hand (../shared/data)")
-    return DATA_DIR
 
 
 @pytest.fixture(autouse=True)

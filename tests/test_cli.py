@@ -83,7 +83,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"tabnsm \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
 
 
-def test_fit_says_what_it_did(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fit_reports_what_it_did(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "fit",
         str(folder / "data.csv"),
@@ -235,7 +235,9 @@ def test_another_metric_of_validation(folder: Path, capsys: pytest.CaptureFixtur
     assert facts["best_score"] == TabNSMRegressor.load(model).best_score_ < facts["validation_rmse"]
 
 
-def test_what_the_time_limit_cut_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_time_limit_cut_is_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, data = str(folder / "cut.safetensors"), str(folder / "data.csv")
     config = folder / "seven.json"
     config.write_text('{"n_ensemble": 7, "max_epochs": 100000, "patience": 100000}')
@@ -376,7 +378,7 @@ def test_an_error_midway_leaves_no_output(
     assert os.listdir(tmp_path) == ["data.csv"]
 
 
-def test_a_warning_is_one_line_and_said_once(
+def test_a_warning_is_one_line_and_given_once(
     folder: Path, frame: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame.assign(size=1e6).to_csv(tmp_path / "far.csv", index=False)

@@ -42,6 +42,14 @@ def test_metadata_of_earlier_formats_gets_the_names_of_today() -> None:
     assert upgraded["n_networks"] == 2
 
 
+def test_parameters_that_were_removed_are_left_out_but_stay_in_the_options() -> None:
+    options = {"training": {"gradient_clip": 0.5}}
+    meta = {"format_version": 4, "params": {"gradient_clip": 0.5, "d_token": 8}, "options": options}
+    upgraded = upgrade_meta(meta)
+    assert upgraded["params"] == {"d_token": 8}
+    assert upgraded["options"] == options
+
+
 @pytest.mark.parametrize("version", [1, 4])
 def test_the_target_gets_a_place_and_limits_of_its_own(version: int) -> None:
     tails = {"median": 1.0, "unit": 2.0, "lowest": -1.0, "highest": 3.0}

@@ -79,14 +79,14 @@ def test_byte_order_marks_are_understood(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.parametrize(
     ("encoding", "text"), [("cp1252", "a,b\n1,10 € é\n"), ("latin-1", "a,b\n1,é\x81\n")]
 )
-def test_other_encodings_are_read_with_a_word(tmp_path: Path, encoding: str, text: str) -> None:
+def test_other_encodings_are_read_with_a_warning(tmp_path: Path, encoding: str, text: str) -> None:
     path = write(tmp_path, text.encode(encoding))
     with pytest.warns(TabNSMWarning, match=f"not UTF-8 and was read as {encoding}"):
         table = read_table(path)
     assert table.to_pydict()["b"] == [text.split("\n")[1].split(",")[1]]
 
 
-def test_a_late_strange_byte_decides_for_the_whole_file(tmp_path: Path) -> None:
+def test_a_late_invalid_byte_changes_the_encoding_of_the_whole_file(tmp_path: Path) -> None:
     rows = b"1,x\n" * 3_000_000  # more than one block of the encoding scan
     path = write(tmp_path, b"a,b\n" + rows + "2,é\n".encode("cp1252"))
     with pytest.warns(TabNSMWarning, match="cp1252"):

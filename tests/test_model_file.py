@@ -124,7 +124,7 @@ def test_any_flipped_bit_is_noticed(model: TabNSMRegressor, tmp_path: Path) -> N
             TabNSMRegressor.load(path)
 
 
-def test_foreign_files(tmp_path: Path) -> None:
+def test_files_of_another_kind(tmp_path: Path) -> None:
     safetensors.torch.save_file({"a": torch.zeros(2)}, tmp_path / "other.safetensors")
     with pytest.raises(ModelFileError, match="not written by tabnsm"):
         TabNSMRegressor.load(tmp_path / "other.safetensors")

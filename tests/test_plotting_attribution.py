@@ -48,7 +48,7 @@ def test_both_pictures_as_png_and_svg(tmp_path: Path, n_rows: int, n_columns: in
         assert 180 < height < 2000
 
 
-def test_the_rest_shares_one_place(tmp_path: Path) -> None:
+def test_the_other_columns_are_drawn_together(tmp_path: Path) -> None:
     attributions, predictions, names, importance = example(20, 400)
     plot_heatmap(attributions, predictions, names, importance, tmp_path / "h", top=10)
     plot_importance(names, importance, 20, tmp_path / "b", top=10)
@@ -60,7 +60,7 @@ def test_the_rest_shares_one_place(tmp_path: Path) -> None:
         assert sorted(order[:10]) == shown
 
 
-def test_a_long_tail_is_cut_off_and_says_so(tmp_path: Path) -> None:
+def test_a_truncated_tail_is_marked(tmp_path: Path) -> None:
     names = [f"column {k}" for k in range(100)]
     plot_importance(names, np.full(100, 0.01), 5, tmp_path / "b", top=10)
     assert "90.0 (cut off)" in texts(tmp_path / "b.svg")

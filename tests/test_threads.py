@@ -60,7 +60,7 @@ def test_an_error_reaches_the_caller_and_no_thread_is_left(n_threads):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_threads_that_come_late_hold_nobody_up():
+def test_late_threads_do_not_delay_the_others():
     """Items are done before every thread has begun: now and then, and more so on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)

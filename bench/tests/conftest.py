@@ -1,4 +1,4 @@
-"""Fixtures of the benchmark's tests; those of the library have the tables and a separate cache."""
+"""Fixtures of the benchmark's tests; the library's has a cache of texts for each test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.conftest import _own_text_cache, data_dir  # noqa: F401
+from tests.conftest import _own_text_cache  # noqa: F401
+
+DATA_DIR = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Folder of the real tables; tests that need it skip, saying so, when it is not there."""
+    if not DATA_DIR.is_dir():
+        pytest.skip("real tables are not available (../shared/data)")
+    return DATA_DIR
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         if condition():
             return
         time.sleep(0.02)
-    raise AssertionError("waited in vain")
+    raise AssertionError("timed out")
 
 
 def exit_code(process: subprocess.Popen[bytes]) -> int:

@@ -28,7 +28,7 @@ def hold(path: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_living_process_keeps_its_claim_and_a_killed_one_loses_it(tmp_path: Path) -> None:
+def test_a_running_process_keeps_its_claim_and_a_killed_one_loses_it(tmp_path: Path) -> None:
     path = tmp_path / "claim"
     with hold(path) as holder:
         assert holder.stdout is not None

@@ -109,7 +109,7 @@ def test_every_method_that_runs_here_has_one() -> None:
     assert fingerprint(RunSpec("no-such-method", "cpu_small")) is None
 
 
-def test_the_users_own_factory_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_factory_of_the_user_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BASELINES["tabptm"].user_variable, "mine:Model")
     assert resolved_options(RunSpec("tabptm+a=1", "t")) == {"a": 1, "factory": "mine:Model"}
 
@@ -119,7 +119,7 @@ def code(commit: str, at: str, library: str) -> dict[str, Any]:
     return {"code": evidence.empty_code() | state | {"fingerprint": "f"}}
 
 
-def test_what_readers_are_told() -> None:
+def test_notes_and_remarks() -> None:
     new, same = code("b" * 40, "2026-02", "new"), code("c" * 40, "2026-01", "new")
     old, unknown = code("a" * 40, "2026-01", "old"), {"code": evidence.empty_code()}
     provenance = Provenance([old, new, same, unknown])
@@ -138,8 +138,8 @@ def test_studies_name_the_rows_of_earlier_code() -> None:
 
     study, scope = STUDIES["attention"], Scope(("cpu_small",), (0,), "paper")
     results = [run(spec, code=None) for spec in study.all_specs(scope)]
-    said = "All runs are from before results recorded their code and options."
-    assert study.table(results, scope).notes == [said]
+    shown = "All runs are from before results recorded their code and options."
+    assert study.table(results, scope).notes == [shown]
     for result in results:
         result |= code("b" * 40, "2026-02", "new")
     assert study.table(results, scope).notes == []

@@ -33,8 +33,8 @@ def test_a_row_per_dataset_and_average_ranks() -> None:
          "+5.0"],
     ]  # fmt: skip
     assert [found.rows[k][3].emphasis for k in (0, 1)] == ["", "best"]
-    said = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
-    assert found.notes[1].endswith(said)
+    shown = "the 2 methods that were run on all 2 datasets: Ridge 1.50, TabNSM (default) 1.50."
+    assert found.notes[1].endswith(shown)
     assert make_table("leaderboard", results).rows == found.rows
 
 
@@ -46,7 +46,7 @@ def test_heavy_tails_are_compared_by_the_mean_absolute_error() -> None:
     assert [row[1].text, row[3].text, row[4].text] == ["MAE", "1.000", "1 of 2"]
 
 
-def test_runs_say_what_their_dataset_is_judged_by() -> None:
+def test_runs_record_what_their_dataset_is_judged_by() -> None:
     results = [run(method, "mine", 2.0) for method in ("tabnsm-default", "ridge")]
     assert leaderboard_table(results).rows[0][1].text == "RMSE"
     results[0]["dataset"]["judged_by"] = "mae"  # as the sidecar of the table said
@@ -61,8 +61,8 @@ def test_rows_of_earlier_code_are_marked() -> None:
     ]
     for result in results:
         result["code"] = None
-    said = "All runs are from before results recorded their code and options."
-    assert said in leaderboard_table(results).notes
+    shown = "All runs are from before results recorded their code and options."
+    assert shown in leaderboard_table(results).notes
     new = {"fingerprint": "f", "library": "new", "committed_at": "2026-02-01", "commit": "b" * 40}
     for result in results:
         result["code"] = new

@@ -16,7 +16,7 @@ MARKS = {r"\dag": "†", r"\ddag": "‡", r"\S": "§", r"\ast": "*", r"\diamonds
 def printed_rows() -> list[list[str]]:
     """Cells of the paper's full table, without its typesetting."""
     if not PAPER.is_file():
-        pytest.skip("the paper is not at hand (../shared/paper)")
+        pytest.skip("the paper is not available (../shared/paper)")
     text = PAPER.read_text()
     start = text.index(r"\label{tab:regression_results}")
     body = text[start : text.index(r"\end{tabular}", start)]
@@ -55,7 +55,7 @@ def test_datasets_are_the_paper_nine_with_their_sizes() -> None:
     assert {name: (d["rows"], d["features"]) for name, d in datasets.items()} == known
 
 
-def test_missing_figures_are_missing_and_say_why() -> None:
+def test_missing_figures_are_missing_with_their_reason() -> None:
     table = paper_scores()
     gaps = {method: len(table.missing(method)) for method in table.methods if table.missing(method)}
     assert len(gaps) == 14

@@ -86,7 +86,7 @@ def test_methods_that_take_frames_get_arrays_without_columns() -> None:
     assert list(data.train_frame.columns) == ["size", "age", "shop"]
 
 
-def test_fewer_training_rows_leave_the_test_rows_alone() -> None:
+def test_fewer_training_rows_do_not_change_the_test_rows() -> None:
     _, whole, _ = prepare(make_table(), RunSpec("m", "t"))
     data, split, notes = prepare(make_table(), RunSpec("m", "t", sample_fraction=0.25))
     np.testing.assert_array_equal(split.test, whole.test)

@@ -56,7 +56,7 @@ def test_tabnsm_has_the_encoding_of_its_preset(method: str, encoding: str) -> No
     assert {RunSpec(method, "d", encoding=e).encoding for e in ("paper", "default")} == {encoding}
 
 
-def test_options_are_read_as_json_or_words() -> None:
+def test_options_are_read_as_json_or_strings() -> None:
     spec = RunSpec("tabnsm-default+attention=full+huber_weight=0.5+mixer=False+limit=null", "d")
     assert spec.method_key == "tabnsm-default"
     assert spec.method_options == {

@@ -98,7 +98,7 @@ def test_baselines_are_of_one_encoding_and_tabnsm_of_its_own() -> None:
         assert table.score("ridge", "cpu_small") == score
 
 
-def test_failures_are_missing_and_say_why() -> None:
+def test_failures_are_missing_with_their_reason() -> None:
     results = [
         done(RunSpec("ridge", "cpu_small"), 2.0),
         done(RunSpec("ridge", "bike"), 2.0),

@@ -37,7 +37,7 @@ def test_it_is_the_split_that_anyone_would_draw_with_scikit_learn() -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_fingerprint_tells_test_rows_apart() -> None:
+def test_the_fingerprint_depends_on_the_test_rows() -> None:
     assert paper_split(100, 1).test_sha256 == paper_split(100, 1).test_sha256
     assert len({paper_split(100, state).test_sha256 for state in range(5)}) == 5
 

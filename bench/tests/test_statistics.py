@@ -48,7 +48,7 @@ def test_the_paper_table_gives_the_paper_statistics() -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_where_the_paper_differs_is_said() -> None:
+def test_differences_from_the_paper_are_reported() -> None:
     notes = " ".join(analyse_paper().notes)
     assert "The paper prints CD = 26.8; the formula gives 26.4" in notes
     assert (
@@ -85,7 +85,7 @@ def test_datasets_can_be_narrowed_for_friedman_alone() -> None:
     assert found.datasets == ("d0", "d1", "d2")
 
 
-def test_equal_methods_are_not_told_apart() -> None:
+def test_equal_methods_do_not_differ() -> None:
     found = analyse(make_table([[1, 1], [1, 1], [1, 1]]), "a")
     assert (found.friedman.chi2, found.friedman.p) == (0.0, 1.0)
     assert found.friedman.p_tie_corrected == 1.0

@@ -25,7 +25,7 @@ def column(table: TextTable, heading: str) -> dict[str, Cell]:
     return {row[table.n_names - 1].text: row[place] for row in table.rows}
 
 
-def test_our_figures_stand_beside_the_papers() -> None:
+def test_our_figures_are_beside_the_papers() -> None:
     scores = {"ridge": (9.0, 9.2), "tabnsm-paper": (2.8, 2.9), "realmlp": (2.7, 2.71)}
     results = [
         done(RunSpec(method, "cpu_small", seed=seed), rmse)
@@ -58,7 +58,7 @@ def test_our_figures_stand_beside_the_papers() -> None:
     assert "Partial: sarcos_test4449." in notes
 
 
-def test_the_papers_rmse_does_not_stand_beside_our_mae() -> None:
+def test_the_papers_rmse_is_not_compared_with_our_mae() -> None:
     table = results_table(collect_scores([done(RunSpec("ridge", "cpu_small"), 2.0)], "mae"))
     assert table.headings == ["method", "average rank", "cpu_small (CP)"]
     assert column(table, "cpu_small (CP)")["Ridge"].text == "1.400"
@@ -106,7 +106,7 @@ def test_the_papers_compact_table_follows_from_its_full_one() -> None:
     assert [row[0].text for row in table.rows][-1] == "TabNSM"
 
 
-def test_families_of_our_own_results() -> None:
+def test_families_of_our_results() -> None:
     scores = {"ridge": 3.0, "knn-5": 2.0, "mine:make": 1.0, "tabnsm-fast": 4.0}
     results = [done(RunSpec(method, "bike"), rmse) for method, rmse in scores.items()]
     table = family_table(collect_scores(results))

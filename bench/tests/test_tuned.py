@@ -32,13 +32,13 @@ def test_a_tuned_run_is_searched_fitted_and_described(
     spec = RunSpec("svr-linear+epsilon=0.2+tuned=4", "toy")
     result = execute(spec, table_dir)
     assert result["state"] == "done"
-    said = result["settings"]["tuning"]
-    assert said["n_trials"] == 4
-    assert said["trials"] == {"complete": 4}
-    assert set(said["searched_options"]) == {"C"}
-    assert said["validation_rmse"][said["chosen"]] == min(said["validation_rmse"].values())
+    shown = result["settings"]["tuning"]
+    assert shown["n_trials"] == 4
+    assert shown["trials"] == {"complete": 4}
+    assert set(shown["searched_options"]) == {"C"}
+    assert shown["validation_rmse"][shown["chosen"]] == min(shown["validation_rmse"].values())
     assert result["metrics"]["validation"]["rmse"] == pytest.approx(
-        min(said["validation_rmse"].values())
+        min(shown["validation_rmse"].values())
     )
     # One to look at, four trials, the method's own options and the best.
     assert len(seen) == 7
@@ -46,7 +46,7 @@ def test_a_tuned_run_is_searched_fitted_and_described(
     assert len(list((tmp_path / "cache").rglob("*.journal"))) == 1
     # The same run again finds its trials done.
     seen.clear()
-    assert execute(spec, table_dir)["settings"]["tuning"] == said
+    assert execute(spec, table_dir)["settings"]["tuning"] == shown
     assert len(seen) == 3
 
 
@@ -96,10 +96,10 @@ def _not_saved(search: Any) -> Any:
 
 def test_tabnsm_is_tuned_the_same_way(table_dir: Path) -> None:
     result = execute(RunSpec("tabnsm-fast+tuned=2", "toy", max_epochs=1), table_dir)
-    said = result["settings"]["tuning"]
+    shown = result["settings"]["tuning"]
     # Its own options are the first trial.
-    assert min(said["validation_rmse"].values()) <= said["validation_rmse"]["own"]
-    assert "d_token" in said["searched_options"]
+    assert min(shown["validation_rmse"].values()) <= shown["validation_rmse"]["own"]
+    assert "d_token" in shown["searched_options"]
     assert result["settings"]["options"]["training"]["max_epochs"] == 1
 
 

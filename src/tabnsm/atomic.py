@@ -17,15 +17,7 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 
 
 def atomic_write(path: str | Path, content: bytes) -> None:
-    """Write a whole file or nothing.
-
-    Parameters
-    ----------
-    path : str or Path
-        Replaced if it exists.
-    content : bytes
-        All of it.
-    """
+    """Write a whole file or nothing."""
     with replacement(path) as temporary, open(temporary, "wb") as stream:
         stream.write(content)
         stream.flush()
@@ -37,17 +29,8 @@ def replacement(path: str | Path) -> Iterator[Path]:
     """Give a temporary neighbour of a file, which takes its place at the end of the block.
 
     After an error in the block the temporary file is removed and `path` is as it was. A killed
-    process leaves its temporary file behind; the next one that writes `path` removes it.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to be.
-
-    Yields
-    ------
-    Path
-        An empty file in the same folder. It must be closed when the block ends.
+    process leaves its temporary file behind; the next one that writes `path` removes it. It is
+    empty, in the same folder, and must be closed when the block ends.
     """
     path = Path(path)
     remove_leftovers(path)
@@ -67,13 +50,8 @@ def replacement(path: str | Path) -> Iterator[Path]:
 def remove_leftovers(path: Path) -> None:
     """Remove temporary files of `path` whose process was killed.
 
-    Each writer holds a lock on its temporary file, which the kernel frees when it dies, so that
-    the file of a process that is still writing stays.
-
-    Parameters
-    ----------
-    path : Path
-        The file that they were meant to become.
+    Each writer holds a lock on its temporary file, which the kernel frees when it dies, so that the
+    file of a process that is still writing stays.
     """
     pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}}|[0-9a-f]{{16}})\.tmp")
     with suppress(OSError), os.scandir(path.parent) as entries:
@@ -110,15 +88,7 @@ def _remove_if_free(temporary: str) -> None:
 
 
 def is_at(handle: int, path: str | Path) -> bool:
-    """Whether an open file is still the one that has this path.
-
-    Parameters
-    ----------
-    handle : int
-        Of the open file.
-    path : str or Path
-        Where it was opened.
-    """
+    """Whether an open file is still the one that has this path."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:

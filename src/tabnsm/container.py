@@ -22,14 +22,7 @@ META_KEY, HASH_KEY = "tabnsm", "sha256"
 def write_container(
     path: str | Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]
 ) -> None:
-    """Write tensors and JSON-able metadata to `path`.
-
-    Parameters
-    ----------
-    path : str or Path
-    tensors : mapping of str to Tensor
-    meta : JSON-able mapping
-    """
+    """Write tensors and JSON-able metadata to `path`."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(meta, sort_keys=True, allow_nan=False)
     header = {META_KEY: text, HASH_KEY: content_hash(plain, text)}
@@ -39,10 +32,7 @@ def write_container(
 def read_container(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_container` wrote, after checking every byte of it.
 
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, truncated, changed or not one of ours.
+    Raises `ModelFileError` if the file is missing, truncated, changed or not one of ours.
     """
     path = Path(path)
     if not path.is_file():

@@ -14,6 +14,14 @@ RENAMED = {
     "token_parts": "n_token_pools",
 }
 """Options by the names that they had in model files of formats 1 to 3."""
+REMOVED = (
+    "compress_stride",
+    "mixer_chunk_size",
+    "huber_delta",
+    "n_difficulty_bins",
+    "gradient_clip",
+)
+"""Parameters that the estimator no longer has; the configs that a file stores still do."""
 MISSING_OPTIONS: dict[str, Any] = {
     "repeated_strings": "text",
     "n_bins": 0,
@@ -53,7 +61,9 @@ def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata of a model file of any format, with the names of the newest."""
     if meta["format_version"] <= LAST_FORMAT:
         meta = _with_new_names(meta)
-    return _with_target(meta) if "scaler" in meta else dict(meta)
+    params = {name: value for name, value in meta["params"].items() if name not in REMOVED}
+    meta = dict(meta) | {"params": params}
+    return _with_target(meta) if "scaler" in meta else meta
 
 
 def _with_new_names(meta: Mapping[str, Any]) -> dict[str, Any]:

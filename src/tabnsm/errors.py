@@ -60,11 +60,7 @@ class TabNSMWarning(UserWarning):
 def warn(message: str, category: type[Warning] = TabNSMWarning) -> None:
     """Warn, pointing at the user's line rather than into this package or scikit-learn.
 
-    Parameters
-    ----------
-    message : str
-        What was found, what was done, and what to do if that is wrong.
-    category : type of Warning, default TabNSMWarning
+    The message says what was found, what was done, and what to do if that is wrong.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_library(frame.f_globals.get("__name__", "")):

@@ -29,74 +29,19 @@ class TabNSMRegressor(FittedRegressor):
 
     Takes a DataFrame (pandas, polars, pyarrow), a dict of columns, an array or a sparse matrix,
     with numbers, categories, dates and free text, missing values included. An option that is None
-    takes the preset's value.
+    takes the preset's value. Start with `preset` and `time_limit`; the other options, in groups:
+
+    - **Time and accuracy**: `n_ensemble` to `precision`.
+    - **Columns**: `column_kinds` to `clip_outliers`; of text, `text_encoder` to `text_cache`.
+    - **Target**: `target_transform` to `clip_predictions`.
+    - **Validation, resuming and running**: `validation_fraction` to `verbose`.
+    - **The paper's method**, for studies: the loss, `loss` to `normalize_grid`; RISE, `max_boost`
+      to `rise_sampling`; the network, `d_token` to `head_width`.
 
     Parameters
     ----------
     preset : {"default", "paper", "fast"}, default "default"
         "paper" follows the paper's equations, "fast" trades accuracy for time.
-    d_token : int or None, default None
-        Width of a feature's token: 32; paper: 64; fast: 16.
-    n_heads : int, default 4
-        Heads of the attention; `d_token` is a multiple of it.
-    attention : {"sparse", "full", "mamba"}, default "sparse"
-        Operator over the features; the last two are the paper's ablation.
-    window_size : int, default 6
-        Features on either side that every feature attends to.
-    compress_block_size : int, default 10
-        Features that one compressed key stands for.
-    compress_stride : int or None, default None
-        Distance of the compressed blocks' starts; None is the block size.
-    selection_block_size : int, default 10
-        Features in a block that can be selected.
-    n_selected_blocks : int, default 3
-        Blocks that a feature attends to at full resolution.
-    max_exact_features : int, default 512
-        Features up to which every compressed block is a key of its own. In wider tables
-        neighbouring blocks share one, so that there are no more keys than at this width and
-        time and memory grow linearly with the features.
-    gates : {"head", "feature"} or None, default None
-        Whether each head weighs the branches by itself: "head"; paper: "feature".
-    mixer : bool, default True
-        Whether Feature-Token Mixing follows the attention.
-    mixer_chunk_size : int, default 64
-        Features that are mixed with each other.
-    n_token_pools : int or None, default None
-        Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
-        sees the one that the interaction makes alone.
-    head_width : int, default 256
-        Inner width of the regression head.
-    loss : {"auto", "blend", "mse", "mae", "log_cosh"} or None, default None
-        A plain loss, or Huber and GridLoss blended as below: "auto", but for targets of at most
-        12 distinct values, where it is "mse" unless the blend is changed; paper: "blend".
-    huber_weight : float, default 0.5
-        Share of the Huber loss in the objective; the rest is GridLoss.
-    huber_delta : float, default 1.0
-        Where Huber turns from squared to absolute, in standard deviations of the target.
-    n_grid_cells : int, default 100
-        Cells of GridLoss.
-    temperature : float or None, default None
-        Softness of GridLoss: 0.02 of the range; paper: 1.0 standard deviations.
-    normalize_grid : bool or None, default None
-        Whether GridLoss is in target units and not in index units: True; paper: False.
-    target_transform : {"auto", "none"} or None, default None
-        "auto" learns and validates a heavy-tailed target, of which one row in a thousand carries
-        over half the squared deviation, as its asinh: "auto"; paper: "none".
-    linear_residual : bool or None, default None
-        Whether networks learn the residual of a linear fit: True; paper: False. The fit is made
-        before training and used where it explains 99 % of the squared deviation of at least 20
-        validation rows, and does not overfit the training rows.
-    clip_predictions : bool or None, default None
-        Whether predictions of the networks are limited to the range of the training targets and
-        a tenth: True; paper: False.
-    n_difficulty_bins : int, default 5
-        RISE: bins of training rows by their loss.
-    max_boost : float, default 2.0
-        RISE: how much more often the hardest bin is drawn; 1 switches RISE off.
-    refresh_every : int, default 5
-        RISE: epochs between two looks at the rows' losses.
-    rise_sampling : {"systematic", "multinomial"} or None, default None
-        RISE: how rows are drawn: "systematic"; paper: "multinomial".
     n_ensemble : int, "auto" or None, default None
         Networks that are trained and predict together: "auto", which is 8 for up to 62,500
         encoded values to train on, 4 for 250,000, 1 for over 4 million; paper: 1; fast: 1.
@@ -118,8 +63,6 @@ class TabNSMRegressor(FittedRegressor):
         Epochs without a better validation score before training stops: 16; fast: 6.
     scheduler_patience : int or None, default None
         Epochs without a better one before the learning rate is halved: 5; fast: 2.
-    gradient_clip : float, default 1.0
-        Largest norm of the gradient.
     time_limit : float or None, default None
         Seconds from the call of `fit`, after which the best epoch so far is kept; of several
         networks, those that cannot be finished by then are left out, but for the first. Text that
@@ -158,6 +101,16 @@ class TabNSMRegressor(FittedRegressor):
         Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True
         Whether embeddings of texts are kept on disk.
+    target_transform : {"auto", "none"} or None, default None
+        "auto" learns and validates a heavy-tailed target, of which one row in a thousand carries
+        over half the squared deviation, as its asinh: "auto"; paper: "none".
+    linear_residual : bool or None, default None
+        Whether networks learn the residual of a linear fit: True; paper: False. The fit is made
+        before training and used where it explains 99 % of the squared deviation of at least 20
+        validation rows, and does not overfit the training rows.
+    clip_predictions : bool or None, default None
+        Whether predictions of the networks are limited to the range of the training targets and
+        a tenth: True; paper: False.
     validation_fraction : float, default 0.1
         Rows to validate on when `fit` gets no validation rows.
     checkpoint_dir : str, Path or None, default None
@@ -169,6 +122,50 @@ class TabNSMRegressor(FittedRegressor):
         Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
         0 is silent, 1 or True shows a bar, 2 a line per epoch. Not saved with the model.
+    loss : {"auto", "blend", "mse", "mae", "log_cosh"} or None, default None
+        A plain loss, or Huber and GridLoss blended as below: "auto", but for targets of at most
+        12 distinct values, where it is "mse" unless the blend is changed; paper: "blend".
+    huber_weight : float, default 0.5
+        Share of the Huber loss in the objective; the rest is GridLoss.
+    n_grid_cells : int, default 100
+        Cells of GridLoss.
+    temperature : float or None, default None
+        Softness of GridLoss: 0.02 of the range; paper: 1.0 standard deviations.
+    normalize_grid : bool or None, default None
+        Whether GridLoss is in target units and not in index units: True; paper: False.
+    max_boost : float, default 2.0
+        RISE: how much more often the hardest bin is drawn; 1 switches RISE off.
+    refresh_every : int, default 5
+        RISE: epochs between two looks at the rows' losses.
+    rise_sampling : {"systematic", "multinomial"} or None, default None
+        RISE: how rows are drawn: "systematic"; paper: "multinomial".
+    d_token : int or None, default None
+        Width of a feature's token: 32; paper: 64; fast: 16.
+    n_heads : int, default 4
+        Heads of the attention; `d_token` is a multiple of it.
+    attention : {"sparse", "full", "mamba"}, default "sparse"
+        Operator over the features; the last two are the paper's ablation.
+    window_size : int, default 6
+        Features on either side that every feature attends to.
+    compress_block_size : int, default 10
+        Features that one compressed key stands for.
+    selection_block_size : int, default 10
+        Features in a block that can be selected.
+    n_selected_blocks : int, default 3
+        Blocks that a feature attends to at full resolution.
+    max_exact_features : int, default 512
+        Features up to which every compressed block is a key of its own. In wider tables
+        neighbouring blocks share one, so that there are no more keys than at this width and
+        time and memory grow linearly with the features.
+    gates : {"head", "feature"} or None, default None
+        Whether each head weighs the branches by itself: "head"; paper: "feature".
+    mixer : bool, default True
+        Whether Feature-Token Mixing follows the attention.
+    n_token_pools : int or None, default None
+        Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
+        sees the one that the interaction makes alone.
+    head_width : int, default 256
+        Inner width of the regression head.
 
     Attributes
     ----------
@@ -211,33 +208,6 @@ class TabNSMRegressor(FittedRegressor):
         self,
         *,
         preset: Literal["default", "paper", "fast"] = "default",
-        d_token: int | None = None,
-        n_heads: int = 4,
-        attention: Literal["sparse", "full", "mamba"] = "sparse",
-        window_size: int = 6,
-        compress_block_size: int = 10,
-        compress_stride: int | None = None,
-        selection_block_size: int = 10,
-        n_selected_blocks: int = 3,
-        max_exact_features: int = 512,
-        gates: Literal["head", "feature"] | None = None,
-        mixer: bool = True,
-        mixer_chunk_size: int = 64,
-        n_token_pools: int | None = None,
-        head_width: int = 256,
-        loss: Literal["auto", "blend", "mse", "mae", "log_cosh"] | None = None,
-        huber_weight: float = 0.5,
-        huber_delta: float = 1.0,
-        n_grid_cells: int = 100,
-        temperature: float | None = None,
-        normalize_grid: bool | None = None,
-        target_transform: Literal["auto", "none"] | None = None,
-        linear_residual: bool | None = None,
-        clip_predictions: bool | None = None,
-        n_difficulty_bins: int = 5,
-        max_boost: float = 2.0,
-        refresh_every: int = 5,
-        rise_sampling: Literal["systematic", "multinomial"] | None = None,
         n_ensemble: int | Literal["auto"] | None = None,
         max_epochs: int | None = None,
         batch_size: int | Literal["auto"] = "auto",
@@ -247,7 +217,6 @@ class TabNSMRegressor(FittedRegressor):
         eval_metric: Literal["rmse", "mae"] = "rmse",
         patience: int | None = None,
         scheduler_patience: int | None = None,
-        gradient_clip: float = 1.0,
         time_limit: float | None = None,
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
         column_kinds: Mapping[str, str] | None = None,
@@ -264,40 +233,36 @@ class TabNSMRegressor(FittedRegressor):
         select_text: bool | None = None,
         text_precision: Literal["float32", "int8"] = "float32",
         text_cache: bool = True,
+        target_transform: Literal["auto", "none"] | None = None,
+        linear_residual: bool | None = None,
+        clip_predictions: bool | None = None,
         validation_fraction: float = 0.1,
         checkpoint_dir: str | Path | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        loss: Literal["auto", "blend", "mse", "mae", "log_cosh"] | None = None,
+        huber_weight: float = 0.5,
+        n_grid_cells: int = 100,
+        temperature: float | None = None,
+        normalize_grid: bool | None = None,
+        max_boost: float = 2.0,
+        refresh_every: int = 5,
+        rise_sampling: Literal["systematic", "multinomial"] | None = None,
+        d_token: int | None = None,
+        n_heads: int = 4,
+        attention: Literal["sparse", "full", "mamba"] = "sparse",
+        window_size: int = 6,
+        compress_block_size: int = 10,
+        selection_block_size: int = 10,
+        n_selected_blocks: int = 3,
+        max_exact_features: int = 512,
+        gates: Literal["head", "feature"] | None = None,
+        mixer: bool = True,
+        n_token_pools: int | None = None,
+        head_width: int = 256,
     ) -> None:
         self.preset = preset
-        self.d_token = d_token
-        self.n_heads = n_heads
-        self.attention = attention
-        self.window_size = window_size
-        self.compress_block_size = compress_block_size
-        self.compress_stride = compress_stride
-        self.selection_block_size = selection_block_size
-        self.n_selected_blocks = n_selected_blocks
-        self.max_exact_features = max_exact_features
-        self.gates = gates
-        self.mixer = mixer
-        self.mixer_chunk_size = mixer_chunk_size
-        self.n_token_pools = n_token_pools
-        self.head_width = head_width
-        self.loss = loss
-        self.huber_weight = huber_weight
-        self.huber_delta = huber_delta
-        self.n_grid_cells = n_grid_cells
-        self.temperature = temperature
-        self.normalize_grid = normalize_grid
-        self.target_transform = target_transform
-        self.linear_residual = linear_residual
-        self.clip_predictions = clip_predictions
-        self.n_difficulty_bins = n_difficulty_bins
-        self.max_boost = max_boost
-        self.refresh_every = refresh_every
-        self.rise_sampling = rise_sampling
         self.n_ensemble = n_ensemble
         self.max_epochs = max_epochs
         self.batch_size = batch_size
@@ -307,7 +272,6 @@ class TabNSMRegressor(FittedRegressor):
         self.eval_metric = eval_metric
         self.patience = patience
         self.scheduler_patience = scheduler_patience
-        self.gradient_clip = gradient_clip
         self.time_limit = time_limit
         self.precision = precision
         self.column_kinds = column_kinds
@@ -324,11 +288,34 @@ class TabNSMRegressor(FittedRegressor):
         self.select_text = select_text
         self.text_precision = text_precision
         self.text_cache = text_cache
+        self.target_transform = target_transform
+        self.linear_residual = linear_residual
+        self.clip_predictions = clip_predictions
         self.validation_fraction = validation_fraction
         self.checkpoint_dir = checkpoint_dir
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.loss = loss
+        self.huber_weight = huber_weight
+        self.n_grid_cells = n_grid_cells
+        self.temperature = temperature
+        self.normalize_grid = normalize_grid
+        self.max_boost = max_boost
+        self.refresh_every = refresh_every
+        self.rise_sampling = rise_sampling
+        self.d_token = d_token
+        self.n_heads = n_heads
+        self.attention = attention
+        self.window_size = window_size
+        self.compress_block_size = compress_block_size
+        self.selection_block_size = selection_block_size
+        self.n_selected_blocks = n_selected_blocks
+        self.max_exact_features = max_exact_features
+        self.gates = gates
+        self.mixer = mixer
+        self.n_token_pools = n_token_pools
+        self.head_width = head_width
 
     @usual_torch()
     def fit(

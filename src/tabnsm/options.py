@@ -84,18 +84,8 @@ class Options:
     def for_data(self, target: np.ndarray, n_features: int) -> Options:
         """The same options with a number in place of each "auto" and each None that means one.
 
-        Parameters
-        ----------
-        target : ndarray of float64, shape (n, t)
-            Of the training rows.
-        n_features : int
-            Encoded features.
-
-        Returns
-        -------
-        Options
-            With the loss, the token pools, the stride, the batch size and the number of networks
-            that are used.
+        They depend on the targets of the training rows, (n, t), and on the number of encoded
+        features: the loss, the token pools, the stride, the batch size and the number of networks.
 
         Examples
         --------
@@ -129,11 +119,6 @@ def plain_value(value: Any) -> Any:
 
 def resolve_options(params: Mapping[str, Any]) -> Options:
     """Build the configs from the estimator's parameters.
-
-    Parameters
-    ----------
-    params : mapping
-        As from ``TabNSMRegressor.get_params()``.
 
     Examples
     --------

@@ -38,17 +38,7 @@ def tile_rows(n_features: int, max_tokens: int = TILE_TOKENS) -> int:
 def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
     """Standardised predictions of all rows in float32, in tiles of fixed size.
 
-    Parameters
-    ----------
-    model : nn.Module
-        From encoded rows, (B, D), to standardised predictions, (B, t).
-    table : EncodedTable
-    device : torch.device
-        Of the model.
-
-    Returns
-    -------
-    ndarray of float32, shape (n_rows, t)
+    The model takes encoded rows, (B, D), to (B, t); the result is (n_rows, t).
     """
     was_training = model.training
     model.eval()
@@ -76,18 +66,7 @@ def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) ->
 def resolve_device(device: str) -> torch.device:
     """The torch device that an option names; "auto" is a GPU where there is one.
 
-    Parameters
-    ----------
-    device : str
-
-    Returns
-    -------
-    torch.device
-
-    Raises
-    ------
-    InvalidOptionError
-        If this machine does not have it.
+    Raises `InvalidOptionError` if this machine does not have it.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

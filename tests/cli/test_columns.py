@@ -26,7 +26,7 @@ def test_numbers_in_any_format(values, numbers):
     np.testing.assert_array_equal(time_values(table(values), "c"), numbers)
 
 
-def test_words_are_refused():
+def test_strings_are_refused():
     with pytest.raises(InvalidDataError, match=r"--weight must name a column of numbers.*'heavy'"):
         number_values(table(["1", "heavy"]), "c", "--weight")
     with pytest.raises(InvalidDataError, match=r"--time must name a column of numbers or dates"):

@@ -41,7 +41,7 @@ FILES = {"attributions.csv", "columns.csv"} | {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch_rows", [7, 1000])
-def test_writes_what_the_estimator_says(
+def test_writes_the_explanation_of_the_estimator(
     folder: Path, tmp_path: Path, batch_rows: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "why" / "now"

@@ -71,7 +71,7 @@ def test_without_the_laboratory_its_pip_line_is_named(
 
 
 @pytest.mark.slow
-def test_the_laboratory_is_loaded_for_its_own_commands_only() -> None:
+def test_the_benchmark_is_loaded_for_its_commands_only() -> None:
     code = "import sys; from tabnsm.cli import main; main(sys.argv[1:]); print(*sys.modules)"
 
     def modules(*arguments: str) -> set[str]:

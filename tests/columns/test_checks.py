@@ -51,7 +51,7 @@ def test_row_ids_are_noticed(name, values):
         pd.Categorical(pd.date_range("2020-01-01", periods=N).astype(str)),
     ],
 )
-def test_ordinary_columns_are_left_alone(values):
+def test_ordinary_columns_give_no_warning(values):
     assert messages(values) == []
 
 

@@ -18,7 +18,7 @@ def test_unknown_choices_are_refused(option):
         EncoderConfig(**{option: "x"})
 
 
-def test_it_is_json_able_and_comes_back():
+def test_it_survives_a_round_trip_through_json():
     config = EncoderConfig(column_kinds={"a": "text"}, clip_outliers=False)
     assert EncoderConfig(**json.loads(json.dumps(config.to_dict()))) == config
     assert EncoderConfig(text_encoder=FakeTextEncoder()).to_dict()["text_encoder"] == "fake"

@@ -112,7 +112,7 @@ def test_the_user_overrules():
 
 
 @pytest.mark.parametrize(("n_rows", "kind"), [(120, "category"), (119, "text")])
-def test_strings_that_come_back_are_categories(n_rows, kind):
+def test_repeated_strings_are_categories(n_rows, kind):
     towns = pd.Series([f"town {k % 12}" for k in range(n_rows)])
     frame = pd.DataFrame({"town": towns, "n": np.arange(n_rows)})
     assert kinds(frame)["town"] == kind

@@ -16,7 +16,7 @@ def to_fit(values: list[object], **options: object) -> ColumnToFit:
     return ColumnToFit(Column("c", from_objects("c", values)), 0, scope)
 
 
-def test_words_and_dates_are_left_to_other_kinds():
+def test_strings_and_dates_are_left_to_other_kinds():
     assert NumberColumns.fit(to_fit(["a", "b"] * 20)) is None
     assert NumberColumns.fit(to_fit([np.datetime64("2024-01-01"), None])) is None
     fitted = NumberColumns.fit(to_fit(["$1,000", "$2,500"]))

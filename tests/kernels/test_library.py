@@ -36,7 +36,7 @@ def test_a_kernel_was_built_and_runs_here(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("fresh")
-def test_without_libraries_the_torch_path_serves_and_says_so_once(
+def test_without_libraries_the_torch_path_is_used_with_one_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("TABNSM_KERNEL", raising=False)

@@ -1,4 +1,4 @@
-"""The compiled bends of tokens against the formula in torch: values and gradients."""
+"""The compiled piecewise-linear tokens against the formula in torch: values and gradients."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def by_formula(
 ) -> Tensor:
     own = torch.nn.utils.rnn.pad_sequence(list(slopes.split(begin.diff().tolist())), True)
     n_bins = own.shape[1]
-    bends = piecewise_tokens(x, low[:, :n_bins], width[:, :n_bins], own)
-    return tokens.index_add(1, features, bends)
+    encoded = piecewise_tokens(x, low[:, :n_bins], width[:, :n_bins], own)
+    return tokens.index_add(1, features, encoded)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -85,7 +85,7 @@ def test_values_and_gradients(
     torch.testing.assert_close(d_slopes, right, rtol=1e-4, atol=1e-4)
 
 
-def test_infinite_numbers_stay_within_their_own_pieces() -> None:
+def test_infinite_numbers_stay_within_their_bins() -> None:
     v = make(n_rows=2)
     v["x"][0], v["x"][1] = torch.inf, -torch.inf
     with torch.no_grad():

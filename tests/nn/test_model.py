@@ -21,21 +21,21 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_pieces_bend_numbers_and_leave_the_rest_straight() -> None:
+def test_bins_encode_numbers_and_leave_the_rest_linear() -> None:
     bins = torch.full((4, 2, 3), torch.inf)
     bins[0] = torch.tensor([[0.0, 1.0, torch.inf], [1.0, 2.0, 1.0]])
     tokenizer = FeatureTokenizer(4, 16, [0, 0, 5, 0], bins, generator(0))
-    straight = FeatureTokenizer(4, 16, [0, 0, 5, 0], None, generator(0))
+    linear = FeatureTokenizer(4, 16, [0, 0, 5, 0], None, generator(0))
     x = torch.tensor([[0.5, 1.0, 2.0, 0.0], [-3.0, 1.0, 2.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
-    bends = tokenizer(x) - straight(x)
-    assert not bends[:, 1:].any()
+    encoded = tokenizer(x) - linear(x)
+    assert not encoded[:, 1:].any()
     slopes = tokenizer.slopes
     assert slopes.shape == (2, 16)  # none for a bin that is not there
     expected = torch.stack([0.5 * slopes[0], 0 * slopes[0], slopes[0] + 0.5 * slopes[1]])
-    torch.testing.assert_close(bends[:, 0], expected)
+    torch.testing.assert_close(encoded[:, 0], expected)
 
 
-def test_slopes_of_pieces_that_are_not_there_are_left_out_of_older_weights() -> None:
+def test_slopes_of_missing_bins_are_left_out_of_older_weights() -> None:
     bins = torch.ones(2, 2, 3)
     bins[1, 0, 2] = torch.inf
     tokenizer = FeatureTokenizer(2, 16, None, bins, generator(0))
@@ -47,7 +47,7 @@ def test_slopes_of_pieces_that_are_not_there_are_left_out_of_older_weights() -> 
     assert torch.equal(fresh.slopes, tokenizer.slopes)
 
 
-def test_slopes_begin_smaller_where_a_feature_has_more_pieces_of_its_own() -> None:
+def test_slopes_begin_smaller_where_a_feature_has_more_bins() -> None:
     bins = torch.ones(2, 2, 64)
     bins[0, 0, 4:] = torch.inf
     slopes = FeatureTokenizer(2, 256, None, bins, generator(0)).slopes

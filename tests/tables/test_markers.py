@@ -15,7 +15,7 @@ def test_markers_in_any_case(text):
 
 
 @pytest.mark.parametrize("text", ["0", "no", "yes", "-1", "n", "abc", "unknown city", "a"])
-def test_words_are_no_markers(text):
+def test_ordinary_strings_are_no_markers(text):
     assert not is_marker([text]).any()
 
 

@@ -101,7 +101,7 @@ def test_what_is_no_number(values):
     assert find(values) is None
 
 
-def test_markers_and_a_few_words_are_left_out():
+def test_markers_and_a_few_strings_are_left_out():
     numbers = [str(k) for k in range(98)]
     assert find([*numbers, "?", "Unknown", "-"]) == PLAIN
     assert find([*numbers, "about ten", "see note"]) == PLAIN

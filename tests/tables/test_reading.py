@@ -47,7 +47,7 @@ def test_a_column_without_values_may_be_of_any_type(nothing):
     assert missing.all()
 
 
-def test_words_among_numbers_are_missing_and_reported():
+def test_strings_among_numbers_are_missing_and_reported():
     values, unreadable = read(["1", "two", "?", None, "two", "3"])
     np.testing.assert_array_equal(values, [1, np.nan, np.nan, np.nan, np.nan, 3])
     assert unreadable == Unreadable("c", "numbers", 2, ("two",))
@@ -56,7 +56,7 @@ def test_words_among_numbers_are_missing_and_reported():
     assert read(["1", "?", None])[1] is None
 
 
-def test_a_column_of_words_is_refused_where_numbers_were():
+def test_strings_in_a_numeric_column_are_refused():
     with pytest.raises(InvalidDataError, match=r"'c' must hold numbers.*text such as 'one'"):
         read(["one", "two"])
     # One row alone is a row with a missing value, and so is a batch of markers.

@@ -55,7 +55,7 @@ def test_few_rows_have_none():
     assert AsinhTransform.find(np.append(y, 1.0)) is not None
 
 
-def test_a_row_that_hardly_counts_bends_nothing():
+def test_a_row_of_tiny_weight_does_not_transform_the_target():
     y = np.random.default_rng(0).normal(size=1000)
     y[0] = 1e4
     weight = np.ones(1000)
@@ -64,7 +64,7 @@ def test_a_row_that_hardly_counts_bends_nothing():
     assert AsinhTransform.find(y, weight) is None
 
 
-def test_targets_beyond_any_scale_are_left_straight():
+def test_targets_beyond_any_scale_are_not_transformed():
     y = 1e-200 * np.random.default_rng(0).normal(size=1000)
     y[0] = 1e110
     assert AsinhTransform.find(y) is None
@@ -76,7 +76,7 @@ def test_targets_beyond_any_scale_are_left_straight():
     arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e300, 1e300)),
     st.floats(1, 1e6),
 )
-def test_transformed_targets_come_back(y, stretch):
+def test_transformed_targets_survive_the_round_trip(y, stretch):
     y = np.tile(y, 50)
     y = np.append(y, y.max() + stretch * max(np.ptp(y), 1e-300))
     scaler = TargetScaler.fit(y, transform=True)
@@ -130,10 +130,10 @@ def test_the_history_is_in_the_units_of_the_target_and_the_best_epoch_is_not(mon
     rmse = float(np.sqrt(np.mean((model.predict(held_out) - y_val) ** 2)))
     assert model.history_.best.validation_rmse == pytest.approx(rmse, rel=1e-6)
     # The one huge row is not what tells the best epoch: its RMSE falls, the other is least in two.
-    told = iter([(9.0, 2.0), (8.0, 1.0), (7.0, 3.0), (7.0, 3.0)])
+    reported = iter([(9.0, 2.0), (8.0, 1.0), (7.0, 3.0), (7.0, 3.0)])
 
     def evaluate(self: Trainer, model: object) -> ValidationScores:
-        rmse, score = next(told)
+        rmse, score = next(reported)
         return ValidationScores(rmse, 1.0, score)
 
     monkeypatch.setattr(Trainer, "evaluate", evaluate)

@@ -61,7 +61,7 @@ def test_what_is_far_from_linear_is_given_up_soon():
     assert LinearFit.fit(EncodedTable(x), (x[:, 0] ** 2).double().numpy(), None, [0]) is None
 
 
-def test_columns_that_say_the_same_and_a_code_that_was_never_seen():
+def test_duplicate_columns_and_an_unseen_code():
     x = np.linspace(-1, 1, 100)
     codes = np.where(x > 0, 1.0, 2.0)
     dense = torch.tensor(np.column_stack([x, x, np.zeros(100), codes]).astype(np.float32))
@@ -123,7 +123,7 @@ def test_explanations_weigh_the_residual_in_units_of_the_target(with_spike):
 
 
 @pytest.mark.slow
-def test_curved_targets_and_small_tables_are_left_alone():
+def test_nonlinear_targets_and_small_tables_get_no_linear_fit():
     X, y = mixed_rows(400)
     assert not TabNSMRegressor(**OPTIONS).fit(X, np.exp(y / 3)).target_.has_linear_fit
     assert (
@@ -134,7 +134,7 @@ def test_curved_targets_and_small_tables_are_left_alone():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows_each", "is_used"), [(2, False), (6, True)])
-def test_a_fit_that_overfits_training_rows_is_left_alone(rows_each, is_used):
+def test_a_linear_fit_that_overfits_is_not_used(rows_each, is_used):
     rng = np.random.default_rng(0)
     code = np.repeat(np.arange(400), rows_each + 1)  # one of each to validate on
     y = rng.normal(size=400)[code] + 0.05 * rng.normal(size=len(code))
@@ -146,7 +146,7 @@ def test_a_fit_that_overfits_training_rows_is_left_alone(rows_each, is_used):
 
 
 @pytest.mark.slow
-def test_noise_beyond_any_scale_is_left_alone():
+def test_noise_beyond_any_scale_gets_no_linear_fit():
     rng = np.random.default_rng(0)
     X, noise = rng.normal(size=(400, 3)), rng.uniform(-1, 1, 400)
     for y, weight in [

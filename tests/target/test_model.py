@@ -28,7 +28,7 @@ def make(table: EncodedTable, targets: np.ndarray) -> TargetModel:
     return TargetModel.fit(residual, None, TargetConfig(), (linear, None, None))
 
 
-def test_every_target_comes_back_by_its_own_way(rows: tuple[EncodedTable, np.ndarray]) -> None:
+def test_every_target_is_inverted_by_its_scaler(rows: tuple[EncodedTable, np.ndarray]) -> None:
     table, targets = rows
     model = make(table, targets)
     assert (model.n_targets, model.has_linear_fit, model.is_transformed) == (3, True, True)

@@ -14,7 +14,7 @@ def rows(n_rows: int, noise: float, seed: int) -> TargetRows:
     return TargetRows(EncodedTable(torch.from_numpy(x)), target.astype(np.float64), None)
 
 
-def test_residuals_are_what_the_fit_leaves() -> None:
+def test_residuals_are_those_of_the_linear_fit() -> None:
     train, validation = rows(200, 0.05, 0), rows(40, 0.05, 1)
     found = linear_residual(train, validation, [0, 0])
     assert found is not None
@@ -35,7 +35,7 @@ def test_a_fit_that_overfits_is_not_used() -> None:
     assert linear_residual(train, validation, [0, 0]) is None
 
 
-def test_a_few_validation_rows_do_not_tell() -> None:
+def test_few_validation_rows_do_not_decide() -> None:
     train = rows(200, 0.0, 0)
     assert linear_residual(train, rows(20, 0.0, 1), [0, 0]) is not None
     assert linear_residual(train, rows(19, 0.0, 1), [0, 0]) is None

@@ -29,7 +29,7 @@ def test_a_constant_target_stays_finite():
 @given(
     arrays(np.float64, st.integers(1, 8), elements=st.floats(allow_nan=False, allow_infinity=False))
 )
-def test_any_finite_target_comes_back(y):
+def test_any_finite_target_survives_the_round_trip(y):
     scaler = TargetScaler.fit(y)
     standard = scaler.transform(y)
     assert standard.dtype == np.float32

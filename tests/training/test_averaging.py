@@ -45,13 +45,13 @@ def test_early_steps_forget_the_start() -> None:
     assert averaged(model, average) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_without_averaging_the_weights_are_their_own() -> None:
+def test_without_averaging_the_weights_themselves_are_used() -> None:
     model, average, values = walk(0.0, 3)
     assert averaged(model, average) == pytest.approx(values[-1])
     assert average.state_dict() == {}
 
 
-def test_own_weights_come_back_after_an_error() -> None:
+def test_the_weights_are_restored_after_an_error() -> None:
     model, average, values = walk(0.9, 5)
     with pytest.raises(KeyboardInterrupt), average.applied():
         raise KeyboardInterrupt

@@ -170,7 +170,7 @@ def test_other_data_or_options_are_refused(
             changed()
 
 
-def test_a_seed_that_cannot_come_back_is_named(
+def test_a_seed_that_cannot_be_restored_is_named(
     tmp_path: Path, table: tuple[np.ndarray, np.ndarray]
 ) -> None:
     model(tmp_path, random_state=None).fit(*table)

@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_bits(
     np.testing.assert_array_equal(again.predict(rows[0]), three.predict(rows[0]))
 
 
-def test_a_saved_ensemble_comes_back(
+def test_an_ensemble_can_be_saved_and_loaded(
     rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor, tmp_path: Path
 ) -> None:
     three.save(tmp_path / "m.safetensors")
@@ -274,7 +274,7 @@ def test_ctrl_c_between_two_networks_keeps_the_finished_ones(
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_before_there_is_a_model_leaves_no_word_of_one(
+def test_a_second_ctrl_c_before_there_is_a_model_gives_no_warning(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def again(self: EnsembleTraining) -> Any:

@@ -93,9 +93,11 @@ def test_the_eval_metric_is_what_validation_watches(monkeypatch: pytest.MonkeyPa
         trainer, state = make(config)
         true = trainer.evaluate(state.model)
         assert true.score == getattr(true, metric)
-        told = iter([ValidationScores(*each, each[metric == "mae"]) for each in scores])
+        reported = iter([ValidationScores(*each, each[metric == "mae"]) for each in scores])
         with monkeypatch.context() as patch:
-            patch.setattr(Trainer, "evaluate", lambda self, model, told=told: next(told))
+            patch.setattr(
+                Trainer, "evaluate", lambda self, model, reported=reported: next(reported)
+            )
             history = trainer.train(state)
         assert history.best_epoch == best
         assert history.stop_reason.startswith(reason)

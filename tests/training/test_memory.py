@@ -44,7 +44,7 @@ def test_the_number_of_features_counts(monkeypatch):
         TabNSMRegressor().fit(wide, wide[:, 0])
 
 
-def test_a_system_that_does_not_tell_refuses_nothing(monkeypatch):
+def test_an_unknown_memory_size_refuses_nothing(monkeypatch):
     assert physical_memory() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     monkeypatch.delattr(os, "sysconf")
     assert physical_memory() is None

@@ -143,7 +143,7 @@ def test_integer_sample_weights_act_like_repeated_rows():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
-def test_losses_are_at_least_float32_and_gradients_come_back(dtype):
+def test_losses_are_at_least_float32_and_have_gradients(dtype):
     prediction, target = batch(8)
     x = prediction.to(dtype).requires_grad_()
     loss = Objective(ObjectiveConfig()).batch_loss(x, target.float(), torch.ones(8))

@@ -29,7 +29,7 @@ def test_round_trip(tmp_path: Path) -> None:
         ("\xff", "is not JSON"),
     ],
 )
-def test_nonsense_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "best.json"
     path.write_text(content, encoding="latin-1")
     with pytest.raises(InvalidOptionError, match=message):

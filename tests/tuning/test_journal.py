@@ -31,7 +31,7 @@ def test_only_a_torn_line_is_dropped(tmp_path: Path, kept: str, torn: str) -> No
     assert path.read_text() == kept
 
 
-def test_a_torn_line_does_not_spoil_the_study(tmp_path: Path) -> None:
+def test_a_study_survives_a_torn_line(tmp_path: Path) -> None:
     """Optuna alone would glue the next line to it, and then refuse the file for good."""
     path = tmp_path / "study.journal"
     space = {"x": Real(0, 1)}
@@ -69,7 +69,7 @@ def test_a_worker_is_alive_until_its_process_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["a,b\n1,2\n", "no line break", '{"a": 1}\n', "\x00\x01"])
-def test_a_foreign_file_is_left_alone(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_no_study_is_not_changed(tmp_path: Path, content: str) -> None:
     path = tmp_path / "data.csv"
     path.write_text(content)
     with pytest.raises(InvalidOptionError, match="must be a new file or the journal of a study"):

@@ -75,7 +75,7 @@ def test_what_only_the_blend_has_is_not_searched_for_ratings(
     assert model.history_.best.validation_rmse == result.best_score
 
 
-def test_a_linear_target_is_tuned_on_what_a_straight_fit_leaves(
+def test_a_linear_target_is_tuned_on_the_residual_of_the_linear_fit(
     data: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, _ = data
@@ -253,7 +253,7 @@ def test_epochs_that_are_searched_are_part_of_the_result(
     assert result.best_options["max_epochs"] in (2, 3)
 
 
-def test_words_about_columns_are_said_once(data: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_warnings_about_columns_are_given_once(data: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = data
     with pytest.warns(TabNSMWarning) as caught:
         tune(X.assign(copy=2 * y), y, options=SMALL, space=SPACE, n_trials=2)
@@ -276,7 +276,7 @@ def test_words_about_columns_are_said_once(data: tuple[pd.DataFrame, np.ndarray]
         ({"X_val": np.zeros((3, 3))}, "given together, got only X_val"),
     ],
 )
-def test_nonsense_is_refused(
+def test_invalid_arguments_are_refused(
     data: tuple[pd.DataFrame, np.ndarray], arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidOptionError, match=message):

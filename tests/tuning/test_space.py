@@ -81,6 +81,6 @@ def test_contains() -> None:
         (lambda: check_space({"a": Integer(1, "b"), "b": Integer(1, 2)}), "Integer before it"),
     ],
 )
-def test_nonsense_is_refused(make: object, message: str) -> None:
+def test_invalid_arguments_are_refused(make: object, message: str) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         make()  # type: ignore[operator]

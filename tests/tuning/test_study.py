@@ -14,6 +14,7 @@ import pytest
 
 from tabnsm import InvalidOptionError, MissingExtraError, TabNSMError
 from tabnsm.tuning import Choice, Integer, Real, Report, TuningResult, search
+from tabnsm.tuning.queue import TrialQueue, quiet_optuna
 
 SPACE = {"x": Real(-3, 3), "n": Integer(1, 5), "kind": Choice("a", "b")}
 
@@ -56,7 +57,7 @@ def test_defaults_come_first() -> None:
         search(SPACE, bowl, 2, first=first | {"n": 9})
 
 
-def test_hopeless_trials_are_pruned() -> None:
+def test_trials_that_fall_behind_are_pruned() -> None:
     steps: list[int] = []
 
     def slow(options: dict[str, Any], report: Report) -> float:
@@ -174,19 +175,34 @@ def test_ctrl_c_keeps_the_best_and_resumes(tmp_path: Path) -> None:
         search(SPACE, interrupted, 12)
 
 
-def test_a_queued_trial_killed_while_it_is_drawn_is_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [None, {"x": 0.5, "n": 2, "kind": "b"}])
+def test_a_trial_killed_while_it_is_drawn_is_drawn_again(
+    tmp_path: Path, first: dict[str, Any] | None
+) -> None:
     """The journal as a kill leaves it: cut after each line that the first trial wrote."""
     storage = tmp_path / "s.journal"
-    first = {"x": 0.5, "n": 2, "kind": "b"}
     whole = search(SPACE, bowl, 3, storage=storage, first=first)
     lines = storage.read_bytes().splitlines(keepends=True)
-    begun = next(k for k, line in enumerate(lines) if b'"state":0' in line)  # it is running
+    mark = b'"op_code":4' if first is None else b'"state":0'  # made, or set to running
+    begun = next(k for k, line in enumerate(lines) if mark in line)
     for n_lines in range(begun + 1, begun + 6):
         storage.write_bytes(b"".join(lines[:n_lines]))
         resumed = search(SPACE, bowl, 3, storage=storage, first=first)
         assert states(resumed) == ["repeated", "complete", "complete", "complete"]
-        assert resumed.trials[1].options == first
-        assert resumed.best_score == whole.best_score
+        assert drawn(resumed) == drawn(whole)
+
+
+def test_an_interruption_is_no_attempt() -> None:
+    """A trial that was put back for Ctrl-C is still tried twice if it fails."""
+    queue = TrialQueue(SPACE, 1, 0, None)
+    with quiet_optuna():
+        queue.open("", None)
+        for count in (False, True, True):
+            trial = queue.next_trial()
+            assert trial is not None
+            queue.put_back(trial.number, count)
+        assert [record.state for record in queue.records()] == ["repeated", "repeated", "failed"]
+        assert queue.next_trial() is None
 
 
 def test_a_finished_study_is_not_run_again(tmp_path: Path) -> None:
@@ -223,7 +239,7 @@ def test_another_search_is_refused(tmp_path: Path) -> None:
         ({"storage": "/no/such/folder/s.journal"}, "which does not exist"),
     ],
 )
-def test_nonsense_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         search(SPACE, bowl, **arguments)
 
@@ -241,7 +257,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         search(SPACE, bowl, 2)
 
 
-def test_what_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_on_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
     def objective(options: dict[str, Any], report: Report) -> float:
         report(1, bowl(options, report))
         if options["n"] == 5:
@@ -359,16 +375,16 @@ def test_two_processes_share_the_trials(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_living_are_left_alone_and_the_dead_are_taken_over(tmp_path: Path) -> None:
+def test_trials_of_running_processes_stay_and_of_killed_ones_are_repeated(tmp_path: Path) -> None:
     storage = tmp_path / "s.journal"
-    doomed = start(storage, 3, n_processes=2)  # waits for a second one in its first trial
+    first = start(storage, 3, n_processes=2)  # waits for a second one in its first trial
     while not list(tmp_path.glob("at-work-*")):
-        assert doomed.poll() is None, doomed.communicate()
+        assert first.poll() is None, first.communicate()
         time.sleep(0.01)
     seen = search(SPACE, bowl, 2, storage=storage)
     assert states(seen) == ["running", "complete"]
-    doomed.kill()
-    doomed.communicate()
+    first.kill()
+    first.communicate()
     result = search(SPACE, bowl, 3, storage=storage)
     assert states(result) == ["repeated", "complete", "complete", "complete"]
     assert result.trials[2].options == result.trials[0].options

@@ -43,7 +43,7 @@ class Claim:
 
     @classmethod
     def acquire(cls, path: Path) -> Claim | None:
-        """Take the claim, unless a living process has it.
+        """Take the claim, unless a running process has it.
 
         Parameters
         ----------

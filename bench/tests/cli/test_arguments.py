@@ -29,6 +29,6 @@ def test_a_dataset_needs_a_target_and_the_folder(tmp_path: Path) -> None:
         dataset_key("--dataset", str(tmp_path / "sales.csv"), tmp_path.parent, "y")
 
 
-def test_a_method_that_cannot_run_comes_with_its_remedy() -> None:
+def test_a_method_that_cannot_run_names_the_remedy() -> None:
     with pytest.raises(InvalidOptionError, match="TABNSM_METHOD_DNNR=module:factory"):
         check_methods([RunSpec("dnnr", "sales")])

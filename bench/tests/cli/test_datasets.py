@@ -14,7 +14,7 @@ def bench(*arguments: str) -> Any:
     return app(list(arguments), prog_name="tabnsm bench", standalone_mode=False)
 
 
-def test_the_list_says_what_is_there_and_how_to_get_the_rest(
+def test_the_list_shows_what_is_there_and_how_to_get_the_rest(
     data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")

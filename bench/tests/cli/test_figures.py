@@ -38,13 +38,13 @@ def test_all_that_can_be_drawn_is_drawn_and_the_rest_is_named(
 ) -> None:
     out = tmp_path / "figures"
     assert figures("-r", results, "-o", out, "-d", tmp_path / "no-data") == 0
-    said = capsys.readouterr().out
+    shown = capsys.readouterr().out
     drawn = {path.stem for path in out.iterdir()}
     assert {"critical-difference", "bubbles", "parameters", "training-curves"} <= drawn
     assert "loss" not in drawn
-    assert "loss: not drawn. " in said
-    assert "Make them with: tabnsm bench study loss" in said
-    assert "temperature-by-target: not drawn. The targets are needed" in said
+    assert "loss: not drawn. " in shown
+    assert "Make them with: tabnsm bench study loss" in shown
+    assert "temperature-by-target: not drawn. The targets are needed" in shown
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_what_cannot_be_drawn_is_refused_by_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert figures(*arguments, "-r", results, "-o", tmp_path / "figures") == 2
-    said = capsys.readouterr().err
-    assert said.startswith("Error: ")
-    assert message in said
+    shown = capsys.readouterr().err
+    assert shown.startswith("Error: ")
+    assert message in shown
     assert not (tmp_path / "figures").exists()
 
 
 def test_the_list_has_the_papers_counterparts(capsys: pytest.CaptureFixture[str]) -> None:
     assert figures("--list") == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "critical-difference" in said
-    assert "tabnsm explain" in said
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "critical-difference" in shown
+    assert "tabnsm explain" in shown

@@ -76,14 +76,14 @@ def test_statistics_of_results(results: Path, capsys: pytest.CaptureFixture[str]
 def test_too_few_results_are_refused(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = refused(capsys, "statistics", "-r", results, "--methods", "mlp,tabnsm-default")
-    assert "at least 3 methods, got 2 (mlp, tabnsm-default)" in said
-    said = refused(capsys, "statistics", "-r", results, "--datasets", "cpu_small")
-    assert "at least 2 datasets, got 1 (cpu_small). Run more" in said
-    said = refused(capsys, "statistics", "-r", tmp_path / "nothing")
-    assert "at least 3 methods, got 0 (none)" in said
-    said = refused(capsys, "statistics", "-r", results, "--metric", "r2")
-    assert "metric must be one of" in said
+    shown_text = refused(capsys, "statistics", "-r", results, "--methods", "mlp,tabnsm-default")
+    assert "at least 3 methods, got 2 (mlp, tabnsm-default)" in shown_text
+    shown_text = refused(capsys, "statistics", "-r", results, "--datasets", "cpu_small")
+    assert "at least 2 datasets, got 1 (cpu_small). Run more" in shown_text
+    shown_text = refused(capsys, "statistics", "-r", tmp_path / "nothing")
+    assert "at least 3 methods, got 0 (none)" in shown_text
+    shown_text = refused(capsys, "statistics", "-r", results, "--metric", "r2")
+    assert "metric must be one of" in shown_text
     assert "got 'bike'" in refused(capsys, "statistics", "-r", results, "--datasets", "bike")
 
 

@@ -66,6 +66,6 @@ def test_nothing_begins_when_something_is_wrong(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
 ) -> None:
     assert study(folder, *arguments) != 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert complaint in said
+    shown_text = " ".join(capsys.readouterr().err.split())
+    assert complaint in shown_text
     assert not (folder / "results").exists()

@@ -28,9 +28,9 @@ def tune(folder: Path, method: str, *options: str) -> int:
 def test_a_baseline_is_searched_and_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = folder / "ridge.journal"
     assert tune(folder, "ridge", "--trials", "3", "--storage", str(journal)) == 0
-    said = capsys.readouterr()
-    assert said.err.count("trial ") == 3
-    assert "tabnsm bench run --methods ridge+tuned=3" in said.out
+    shown = capsys.readouterr()
+    assert shown.err.count("trial ") == 3
+    assert "tabnsm bench run --methods ridge+tuned=3" in shown.out
     best = json.loads((folder / "best.json").read_text())
     assert (best["method"], best["dataset"], best["n_trials"]) == ("ridge", "toy", 3)
     # More trials go on from those that are there.

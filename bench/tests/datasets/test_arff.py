@@ -19,7 +19,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_numbers_words_and_missing_cells(tmp_path: Path) -> None:
+def test_numbers_strings_and_missing_cells(tmp_path: Path) -> None:
     rows = "1.5, x, 'it\\'s'\r\n% a comment between\r\n\r\n?,'y, z',?\r\n-2e3,?,plain\r\n"
     frame = read_arff(write(tmp_path, HEAD + "@DATA\n" + rows))
     assert list(frame.columns) == ["a", "b c", "d"]

@@ -75,7 +75,7 @@ def test_a_later_call_continues_an_earlier_one(site: Site, tmp_path: Path) -> No
     assert site.requests[-1] == ("/file", "bytes=100000-")
 
 
-def test_progress_forgives_many_cuts(site: Site, tmp_path: Path) -> None:
+def test_a_download_survives_many_interruptions(site: Site, tmp_path: Path) -> None:
     site.faults = [("cut", 40_000)] * 10
     assert get(site, tmp_path, tries=2).read_bytes() == BODY
 
@@ -130,7 +130,7 @@ def test_wrong_content_never_takes_the_files_place(site: Site, tmp_path: Path, k
     assert len(site.requests) == 2
 
 
-def test_a_spoiled_part_is_downloaded_again(site: Site, tmp_path: Path) -> None:
+def test_a_corrupt_part_is_downloaded_again(site: Site, tmp_path: Path) -> None:
     site.faults = [("cut", 100_000), 500]
     with pytest.raises(DownloadError):
         get(site, tmp_path, tries=2)

@@ -67,7 +67,7 @@ def test_a_csv_becomes_parquet_with_a_sidecar(
     assert list((tmp_path / ".downloads").iterdir()) == []
 
 
-def test_a_table_that_is_there_is_left_alone(site: Site, tmp_path: Path) -> None:
+def test_an_existing_table_is_not_downloaded_again(site: Site, tmp_path: Path) -> None:
     (tmp_path / "cpu_small.csv").write_text("usr\n1\n")
     assert download_dataset("CP", tmp_path) == tmp_path / "cpu_small.csv"
     assert site.requests == []
@@ -105,7 +105,7 @@ def test_openml_parquet_where_there_is_no_arff(site: Site, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("about", [b"<html>", b"{}", b'{"data_set_description": {}}'])
-def test_openml_saying_nothing_of_use(site: Site, tmp_path: Path, about: bytes) -> None:
+def test_an_unusable_answer_of_openml(site: Site, tmp_path: Path, about: bytes) -> None:
     site.files["/api/v1/json/data/7"] = about
     with pytest.raises(InvalidDataError, match="OpenML"):
         openml.fetch_openml(7, tmp_path, server=site.address)

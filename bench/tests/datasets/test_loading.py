@@ -35,9 +35,9 @@ def test_the_papers_nine() -> None:
 
 def test_a_descriptor_says_what_its_dataset_is_judged_by(tmp_path: Path) -> None:
     assert {known.judged_by for known in DESCRIPTORS.values()} == {"rmse"}
-    for name, said in (("ct_real_estate_partial", {}), ("mine", {"judged_by": "mae"})):
+    for name, shown in (("ct_real_estate_partial", {}), ("mine", {"judged_by": "mae"})):
         (tmp_path / f"{name}.csv").write_text("a,y\n1,2\n")
-        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "target": "y"} | said))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "target": "y"} | shown))
     found = all_descriptors(tmp_path)
     assert found["ct_real_estate_partial"].judged_by == found["mine"].judged_by == "mae"
     (tmp_path / "mine.json").write_text('{"name": "mine", "target": "y", "judged_by": "mse"}')
@@ -72,7 +72,7 @@ def test_the_alias_is_the_same_table(data_dir: Path) -> None:
     assert load("AQ", data_dir).n_file_rows == DESCRIPTORS["nyc_air_quality"].rows
 
 
-def test_a_missing_table_comes_with_a_way_to_get_it(data_dir: Path) -> None:
+def test_the_error_for_a_missing_table_says_how_to_get_it(data_dir: Path) -> None:
     with pytest.raises(InvalidDataError, match=r"tabnsm bench download sarcos.*sarcos_test4449"):
         load("SA", data_dir)
 

@@ -55,7 +55,7 @@ def test_targets_must_be_at_hand() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(FIGURES) - set(NEED_NOTHING)))
-def test_no_results_say_what_to_run(name: str, tmp_path: Path) -> None:
+def test_without_results_the_error_says_what_to_run(name: str, tmp_path: Path) -> None:
     data = FigureData([], data_dir=tmp_path)
     with pytest.raises(InvalidDataError, match="tabnsm bench"):
         FIGURES[name].draw(data)

@@ -76,7 +76,7 @@ def test_bars_over_decades_are_logarithmic() -> None:
     assert [axis.get_yscale() for axis in figure.axes] == ["linear", "log"]
 
 
-def test_many_variants_lie_down() -> None:
+def test_many_variants_are_drawn_horizontally() -> None:
     values = {f"option_{k} = a long value": [1.0 + k] for k in range(9)} | {"base": [2.0]}
     figure = draw_ablation({"x": values}, "base", "t", "RMSE")
     names = set(values) - {"base"}

@@ -111,7 +111,7 @@ def test_model_step() -> None:
 
 
 @pytest.mark.slow
-def test_goals_stand_beside_the_shape_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_goals_are_beside_the_shape_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tabm")
     step = script("model_step")
     assert step.GOAL_SHAPE == (400, 256)

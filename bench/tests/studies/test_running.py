@@ -41,7 +41,7 @@ def bench(*arguments: str) -> int:
     return main(["bench", *arguments])
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def shown_text(capsys: pytest.CaptureFixture[str]) -> str:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("Error: ")
@@ -144,7 +144,7 @@ def test_from_the_command_line_in_processes_of_their_own(tables: Path, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent otherwise there")
-def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) -> None:
+def test_an_interrupted_study_reports_how_to_continue(tables: Path, tmp_path: Path) -> None:
     code = "import sys; from tabnsm.cli import main; sys.exit(main())"
     arguments = ["bench", "study", "seeds", "--dataset", "tiny", "-t", "y", "--seeds", "0,1"]
     arguments += ["--max-epochs", "1000000", "-d", str(tables), "-r", str(tmp_path)]
@@ -155,8 +155,8 @@ def test_an_interrupted_study_says_how_to_go_on(tables: Path, tmp_path: Path) ->
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
-    said = " ".join(errors.decode().split())
-    assert "Interrupted. 2 runs: 2 left. Run the same command again to continue." in said
+    shown_text = " ".join(errors.decode().split())
+    assert "Interrupted. 2 runs: 2 left. Run the same command again to continue." in shown_text
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_no_run_shows_what_is_there(
 ) -> None:
     options = ["--dataset", "tiny", "-t", "y", "-d", str(tables), "-r", str(tmp_path), "--no-run"]
     assert bench("study", "loss", *options) == 2
-    assert "needs at least one finished run, got none of 18" in said(capsys)
+    assert "needs at least one finished run, got none of 18" in shown_text(capsys)
     for spec in find_study("loss").specs("tiny", [1], target="y"):
         write_result(done(spec, 2.0), tmp_path)
     out = tmp_path / "tables"
@@ -226,7 +226,7 @@ def test_what_is_refused_before_any_run(
     arguments: list[str], message: str, tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench("study", *arguments, "-d", str(tables)) == 2
-    assert message in said(capsys)
+    assert message in shown_text(capsys)
 
 
 @pytest.mark.slow

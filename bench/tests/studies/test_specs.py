@@ -117,7 +117,7 @@ def test_all_departures_together_lead_from_one_preset_to_the_other() -> None:
         departure_variants("fast")
 
 
-def test_specs_carry_seeds_caps_and_shares_and_come_once() -> None:
+def test_specs_have_seeds_caps_and_shares_and_occur_once() -> None:
     specs = find_study("features").specs("t", [3, 4], "paper", max_rows=100)
     assert {spec.feature_fraction for spec in specs} == {0.25, 0.5, 0.75, 1.0}
     assert {spec.method for spec in specs} == {"tabnsm-paper", "catboost"}
@@ -165,8 +165,8 @@ def test_preset_options_are_flat() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Attention", "'attention'"), ("xyz", "To see all: tabnsm bench studies")]
+    ("name", "shown"), [("Attention", "'attention'"), ("xyz", "To see all: tabnsm bench studies")]
 )
-def test_unknown_studies(name: str, said: str) -> None:
-    with pytest.raises(InvalidOptionError, match=f"There is no study {name!r}.*{said}"):
+def test_unknown_studies(name: str, shown: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"There is no study {name!r}.*{shown}"):
         find_study(name)

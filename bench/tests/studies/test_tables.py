@@ -85,7 +85,7 @@ def test_runs_under_other_caps_do_not_count() -> None:
     assert study.table([done(spec, 1.0)], capped).rows[0]["rmse"] == 1.0
 
 
-def test_a_change_that_changes_nothing_is_said() -> None:
+def test_a_change_without_effect_is_reported() -> None:
     study = find_study("departures")
     scope = Scope(("cp",), (0,))
     specs = study.all_specs(scope)

@@ -23,7 +23,7 @@ def test_the_paper_s_figures_for_cp(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "said"),
+    ("errors", "shown"),
     [
         ([5, 4, 3.99, 3], "falls"),
         ([1, 1.001, 2], "rises"),
@@ -33,8 +33,8 @@ def test_the_paper_s_figures_for_cp(data_dir: Path) -> None:
         ([1.0, 1.004, 1.0], "flat"),
     ],
 )
-def test_shapes_of_curves(errors: list[float], said: str) -> None:
-    assert behaviour(errors) == said
+def test_shapes_of_curves(errors: list[float], shown: str) -> None:
+    assert behaviour(errors) == shown
 
 
 def test_best_temperature_beside_each_target(tmp_path: Path) -> None:

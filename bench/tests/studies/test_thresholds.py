@@ -83,7 +83,7 @@ def test_seconds_of_both_methods_at_levels_that_neither_chose() -> None:
     assert (last["rmse"], last["reached"]) == (pytest.approx(0.51), "2 of 2")
 
 
-def test_levels_of_the_users_own() -> None:
+def test_levels_given_by_the_user() -> None:
     study = find_study("threshold")
     assert isinstance(study, ThresholdStudy)
     rows = study.at([0.45]).table(results(study), SCOPE).rows
@@ -95,7 +95,7 @@ def test_levels_of_the_users_own() -> None:
         study.at([0.0])
 
 
-def test_a_method_without_a_curve_is_said_and_not_compared() -> None:
+def test_a_method_without_a_curve_is_reported_and_not_compared() -> None:
     study = find_study("threshold")
     found = results(study)
     for result in found:

@@ -12,8 +12,8 @@ from typing import Annotated, TextIO
 import typer
 
 from tabnsm.cli import explain, fit, info, predict, tune
+from tabnsm.cli.arguments import help_text
 from tabnsm.cli.extensions import ExtensibleGroup
-from tabnsm.cli.teaching import help_text
 from tabnsm.errors import TabNSMError, TabNSMWarning
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -69,16 +69,9 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        As after ``tabnsm`` in a shell; None takes them from the shell.
-
-    Returns
-    -------
-    int
-        Exit code: 0, or 2 after one line on bad input, or 130 after Ctrl-C. A pipe that its
-        reader closed early ends the process with 1.
+    Arguments are as after ``tabnsm`` in a shell, or taken from it. Returns the exit code: 0, or 2
+    after one line on bad input, or 130 after Ctrl-C. A pipe that its reader closed early ends the
+    process with 1.
 
     Examples
     --------
@@ -112,7 +105,7 @@ def _refuse(message: str) -> int:
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Show a warning as one line, and once, even if every batch repeats it."""
-    said: set[str] = set()
+    shown: set[str] = set()
     show_others = warnings.showwarning
 
     def show(
@@ -128,8 +121,8 @@ def _plain_warnings() -> Iterator[None]:
             return
         # Batches differ in their counts only.
         key = re.sub(r"\d+", "#", str(message))
-        if key not in said:
-            said.add(key)
+        if key not in shown:
+            shown.add(key)
             print(f"Warning: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():

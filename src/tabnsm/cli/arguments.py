@@ -1,4 +1,4 @@
-"""Arguments of the commands that train on a table file, and what they read of it."""
+"""Arguments and help of the commands, and what those that train read of a table file."""
 
 from __future__ import annotations
 
@@ -42,6 +42,25 @@ TextColumns = Annotated[
 ]
 TextPrecision = Annotated[str, typer.Option(help="float32, or int8: faster, and rounds.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]
+Model = Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+BatchRows = Annotated[
+    int, typer.Option(help="Rows at a time; fewer need less memory.", metavar="ROWS")
+]
+
+
+def help_text(*paragraphs: str, examples: tuple[str, ...] = ()) -> str:
+    r"""Put a help text together.
+
+    Examples
+    --------
+    >>> help_text("Show a model.", examples=("tabnsm info m.safetensors",))
+    'Show a model.\n\n\x08\nExamples\n  tabnsm info m.safetensors'
+    """
+    parts = [" ".join(paragraph.split()) for paragraph in paragraphs]
+    if examples:
+        parts.append("\n".join(["\b", "Examples", *(f"  {example}" for example in examples)]))
+    return "\n\n".join(parts)
 
 
 def left_out(
@@ -81,6 +100,8 @@ def column_kinds(file: TableFile, kinds: list[str], taken: list[str]) -> dict[st
 
 def progress_level(verbose: bool, quiet: bool) -> int:
     """Level of detail on the screen: a bar needs a terminal, a log gets lines."""
+    if verbose and quiet:
+        raise InvalidOptionError("--verbose and --quiet cannot both be given.")
     return 0 if quiet else 2 if verbose or not sys.stderr.isatty() else 1
 
 

@@ -13,28 +13,12 @@ from tabnsm.tables.reading import ReadingNotes, numbers_or_missing, read_dates
 
 
 def group_values(table: Any, name: str) -> np.ndarray:
-    """Group of each row, None where missing.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    name : str
-        Name of the column.
-    """
+    """Group of each row, None where missing."""
     return np.array(table.column(name).to_pylist(), dtype=object)
 
 
 def time_values(table: Any, name: str) -> np.ndarray:
-    """Time of each row as a number, from numbers or dates, also written as strings.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    name : str
-        Name of the column.
-    """
+    """Time of each row as a number, from numbers or dates, also written as strings."""
     column = Column(name, table.column(name))
     date_format = None
     if column.storage in ("string", "categorical"):
@@ -55,16 +39,7 @@ def time_values(table: Any, name: str) -> np.ndarray:
 def number_values(table: Any, name: str, option: str, wanted: str = "numbers") -> np.ndarray:
     """A column as numbers, also where they are written as strings; NaN where missing.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    name : str
-        Name of the column.
-    option : str
-        The option that named it, for the message.
-    wanted : str
-        What it must hold, for the message.
+    `option`, which named it, and what it `wanted` are for the message.
     """
     column = Column(name, table.column(name))
     if column.storage == "temporal":

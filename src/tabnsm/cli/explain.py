@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabnsm.cli.predict import BatchRows, Model, Quiet, _check_batch_rows, _load
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import BatchRows, Model, Quiet, help_text
+from tabnsm.cli.predict import _check_batch_rows, _load
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
 from tabnsm.files.output_path import check_not_read

@@ -12,26 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabnsm.cli.arguments import (
-    Data,
-    Drop,
-    Group,
-    Kind,
-    Quiet,
-    Target,
-    TextColumns,
-    TextEncoder,
-    TextPrecision,
-    Time,
-    Validation,
-    ValidationFraction,
-    Weight,
-    column_kinds,
-    left_out,
-    progress_level,
-    read_rows,
-)
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli import arguments
+from tabnsm.cli.arguments import column_kinds, help_text, left_out, progress_level, read_rows
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import open_table
 from tabnsm.files.output_path import check_model_output, check_not_read, is_same_file
@@ -57,8 +39,8 @@ HELP = help_text(
 
 def fit(
     context: typer.Context,
-    data: Data,
-    target: Target,
+    data: arguments.Data,
+    target: arguments.Target,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     preset: Annotated[
         str, typer.Option(help="default, paper (its equations) or fast (less accurate).")
@@ -67,13 +49,13 @@ def fit(
         Path | None,
         typer.Option(help="JSON file of options, as tabnsm tune writes; the command line wins."),
     ] = None,
-    drop: Drop = None,
-    kind: Kind = None,
-    weight: Weight = None,
-    validation: Validation = None,
-    validation_fraction: ValidationFraction = 0.1,
-    group: Group = None,
-    time: Time = None,
+    drop: arguments.Drop = None,
+    kind: arguments.Kind = None,
+    weight: arguments.Weight = None,
+    validation: arguments.Validation = None,
+    validation_fraction: arguments.ValidationFraction = 0.1,
+    group: arguments.Group = None,
+    time: arguments.Time = None,
     epochs: Annotated[int | None, typer.Option(help="Most passes over the rows.")] = None,
     eval_metric: Annotated[
         str, typer.Option(help="What validation watches: rmse or mae.")
@@ -89,13 +71,13 @@ def fit(
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
-    text_encoder: TextEncoder = "minilm",
-    text_columns: TextColumns = None,
-    text_precision: TextPrecision = "float32",
+    text_encoder: arguments.TextEncoder = "minilm",
+    text_columns: arguments.TextColumns = None,
+    text_precision: arguments.TextPrecision = "float32",
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="A line per epoch, and the columns.")
     ] = False,
-    quiet: Quiet = False,
+    quiet: arguments.Quiet = False,
 ) -> None:
     """Train and save."""
     inputs = {"DATA": data, "--validation": validation, "--config": config}
@@ -106,8 +88,7 @@ def fit(
     file = open_table(data)
     no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
-    if verbose and quiet:
-        raise InvalidOptionError("--verbose and --quiet cannot both be given.")
+    level = progress_level(verbose, quiet)
 
     from tabnsm.estimator import TabNSMRegressor
     from tabnsm.options import resolve_options
@@ -124,7 +105,7 @@ def fit(
         "text_columns": text_columns,
         "text_precision": text_precision,
         "random_state": seed,
-        "verbose": progress_level(verbose, quiet),
+        "verbose": level,
     }
     if config is not None:
         options = _with_config(context, config, options)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import AsJson, Model, help_text
 
 INFO_HELP = help_text(
     "Show what a model file holds: columns, options, training, size.",
@@ -27,8 +27,8 @@ CACHE_HELP = help_text(
 
 
 def info(
-    model: Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model: Model,
+    as_json: AsJson = False,
 ) -> None:
     """Describe a model file."""
     from tabnsm.columns import ColumnReport

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import AsJson, BatchRows, Model, Quiet, help_text
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
 from tabnsm.files.output_path import check_not_read
@@ -43,12 +43,6 @@ EVALUATE_HELP = help_text(
         "tabnsm evaluate price.safetensors test.csv --target price --json",
     ),
 )
-
-Model = Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]
-BatchRows = Annotated[
-    int, typer.Option(help="Rows at a time; fewer need less memory.", metavar="ROWS")
-]
 
 
 def predict(
@@ -99,7 +93,7 @@ def evaluate(
     model: Model,
     data: Annotated[Path, typer.Argument(help="Table with the true values.", metavar="DATA")],
     target: Annotated[str, typer.Option("--target", "-t", help="Column with the true values.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     batch_rows: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:

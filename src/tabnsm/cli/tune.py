@@ -7,26 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tabnsm.cli.arguments import (
-    Data,
-    Drop,
-    Group,
-    Kind,
-    Quiet,
-    Target,
-    TextColumns,
-    TextEncoder,
-    TextPrecision,
-    Time,
-    Validation,
-    ValidationFraction,
-    Weight,
-    column_kinds,
-    left_out,
-    progress_level,
-    read_rows,
-)
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli import arguments
+from tabnsm.cli.arguments import column_kinds, help_text, left_out, progress_level, read_rows
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import check_output, open_table
 from tabnsm.files.output_path import MODEL_ENDING, check_not_read, has_table_ending
@@ -51,8 +33,8 @@ HELP = help_text(
 
 
 def tune(
-    data: Data,
-    target: Target,
+    data: arguments.Data,
+    target: arguments.Target,
     out: Annotated[Path, typer.Option("--out", "-o", help="JSON file to write the options to.")],
     trials: Annotated[
         int, typer.Option(help="Trials in all, those of earlier runs included.")
@@ -70,13 +52,13 @@ def tune(
     preset: Annotated[
         str, typer.Option(help="What to start from: default, paper or fast.")
     ] = "default",
-    drop: Drop = None,
-    kind: Kind = None,
-    weight: Weight = None,
-    validation: Validation = None,
-    validation_fraction: ValidationFraction = 0.1,
-    group: Group = None,
-    time: Time = None,
+    drop: arguments.Drop = None,
+    kind: arguments.Kind = None,
+    weight: arguments.Weight = None,
+    validation: arguments.Validation = None,
+    validation_fraction: arguments.ValidationFraction = 0.1,
+    group: arguments.Group = None,
+    time: arguments.Time = None,
     epochs: Annotated[
         int | None, typer.Option(help="Most passes over the rows in a trial; not saved.")
     ] = None,
@@ -84,19 +66,18 @@ def tune(
         str, typer.Option(help="What validation watches and trials are scored by: rmse or mae.")
     ] = "rmse",
     seed: Annotated[int, typer.Option(help="Same number, same trials.", min=0, max=2**32 - 1)] = 0,
-    text_encoder: TextEncoder = "minilm",
-    text_columns: TextColumns = None,
-    text_precision: TextPrecision = "float32",
+    text_encoder: arguments.TextEncoder = "minilm",
+    text_columns: arguments.TextColumns = None,
+    text_precision: arguments.TextPrecision = "float32",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line per trial.")] = False,
-    quiet: Quiet = False,
+    quiet: arguments.Quiet = False,
 ) -> None:
     """Search and save."""
     journal = out.with_suffix(".journal") if storage is None else storage
     _check_files(out, journal, {"DATA": data, "--validation": validation})
     if trials < 1:
         raise InvalidOptionError(f"--trials must be >= 1, got {trials}.")
-    if verbose and quiet:
-        raise InvalidOptionError("--verbose and --quiet cannot both be given.")
+    level = progress_level(verbose, quiet)
     file = open_table(data)
     no_features = left_out(file, target, drop or [], weight, group, time)
     validation_file = None if validation is None else open_table(validation)
@@ -125,7 +106,7 @@ def tune(
         time_limit=time_limit,
         storage=journal,
         random_state=seed,
-        verbose=progress_level(verbose, quiet),
+        verbose=level,
     )
     write_config(out, result.best_options)
     if not quiet:

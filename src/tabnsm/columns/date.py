@@ -35,23 +35,8 @@ _DAY = 86_400_000_000
 def date_parts(micros: Micros, missing: NDArray[np.bool_], origin: int) -> NDArray[np.float64]:
     """Elapsed days and calendar parts, NaN where a date is missing.
 
-    Parameters
-    ----------
-    micros : ndarray of int64
-        Microseconds since 1970.
-    missing : ndarray of bool
-        Which of them are missing.
-    origin : int
-        The moment from which days are counted, in microseconds since 1970.
-
-    Returns
-    -------
-    ndarray of float64
-        One column per entry of `DATE_PARTS`.
-
-    Shape
-    -----
-    (n_rows, 8)
+    From microseconds since 1970, as are those of `origin`, from which days are counted, to one
+    column per entry of `DATE_PARTS`.
 
     Examples
     --------

@@ -12,17 +12,8 @@ from torch import Tensor
 class TextFeatures:
     """Features of the distinct texts of one column, or of all text columns joined.
 
-    Parameters
-    ----------
-    values : Tensor
-        Standardised features of each distinct text, float32.
-    index : Tensor
-        Row of `values` that belongs to each row of the table, int64.
-
-    Shape
-    -----
-    values : (n_texts, d)
-    index : (N,)
+    `values`, (n_texts, d), are standardised features of each distinct text; `index`, (N,), is the
+    row of `values` that belongs to each row of the table.
     """
 
     values: Tensor
@@ -33,16 +24,8 @@ class TextFeatures:
 class EncodedTable:
     """Numbers ready for the model; text is kept once per distinct string.
 
-    Parameters
-    ----------
-    dense : Tensor
-        Numbers, date parts, indicators and categories, float32.
-    texts : tuple of TextFeatures, default=()
-        Of all text columns joined, or of each of them; empty without text.
-
-    Shape
-    -----
-    dense : (N, D_dense)
+    `dense`, (N, D_dense), holds numbers, date parts, indicators and categories; `texts` the
+    features of all text columns joined, or of each of them.
 
     Examples
     --------
@@ -74,18 +57,7 @@ class EncodedTable:
         return sum(len(text.values) for text in self.texts)
 
     def gather(self, rows: Tensor) -> Tensor:
-        """Full feature rows for a batch.
-
-        Parameters
-        ----------
-        rows : Tensor
-            Row numbers, int64.
-
-        Returns
-        -------
-        Tensor
-            Features of these rows, float32.
-        """
+        """Full feature rows for a batch."""
         dense = self.dense[rows]  # (B, D_dense)
         if not self.texts:
             return dense
@@ -93,17 +65,6 @@ class EncodedTable:
         return torch.cat([dense, *parts], dim=1)  # (B, D)
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """The same table restricted to some rows; the texts' features are shared, not copied.
-
-        Parameters
-        ----------
-        rows : Tensor
-            Row numbers, int64.
-
-        Returns
-        -------
-        EncodedTable
-            A table of ``len(rows)`` rows.
-        """
+        """The same table restricted to some rows; the texts' features are shared, not copied."""
         texts = tuple(replace(text, index=text.index[rows]) for text in self.texts)
         return EncodedTable(self.dense[rows], texts)

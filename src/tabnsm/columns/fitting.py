@@ -25,16 +25,10 @@ CONSTANT = "dropped: constant in the training rows"
 
 @dataclass(frozen=True)
 class FitScope:
-    """Options and rows of a fit.
+    """Options and fit rows (None for all) of a fit.
 
-    Parameters
-    ----------
-    config : EncoderConfig
-        Options.
-    rows : ndarray of int64 or None
-        Fit rows; None for all.
-    keep_constant : bool, default=False
-        Keep columns that do not vary, as features that are zero; for tables with no other.
+    `keep_constant` keeps columns that do not vary, as features that are zero; for tables with no
+    other.
     """
 
     config: EncoderConfig
@@ -42,33 +36,12 @@ class FitScope:
     keep_constant: bool = False
 
     def take(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The fit rows of an array.
-
-        Parameters
-        ----------
-        values : ndarray of float64
-            All rows.
-
-        Returns
-        -------
-        ndarray of float64
-            The fit rows; not a copy if these are all.
-        """
+        """The fit rows of an array."""
         return values if self.rows is None else values[self.rows]
 
 
 class ColumnToFit:
-    """A column of the fit, with what several kinds look at to recognise it.
-
-    Parameters
-    ----------
-    column : Column
-        The column.
-    position : int
-        Its position in the table.
-    scope : FitScope
-        Options and rows of the fit.
-    """
+    """A column of the fit, with what several kinds look at to recognise it."""
 
     def __init__(self, column: Column, position: int, scope: FitScope) -> None:
         self.column = column
@@ -96,20 +69,7 @@ class ColumnToFit:
         return self.column.to_factor().used(self.scope.rows)
 
     def refuse(self, kind: str, needed: str) -> InvalidOptionError:
-        """The error for a kind that the user asked for and that the values cannot be.
-
-        Parameters
-        ----------
-        kind : str
-            The kind.
-        needed : str
-            What it needs.
-
-        Returns
-        -------
-        InvalidOptionError
-            To be raised.
-        """
+        """The error for a kind that the user asked for and that the values cannot be."""
         examples = ", ".join(repr(value) for value in self.used[0][:3])
         return InvalidOptionError(
             f"column_kinds[{self.name!r}] = {kind!r} needs {needed}, got values such as "
@@ -121,16 +81,7 @@ class ColumnToFit:
 class FittedColumn:
     """A column's facts, beside the statistics of the features that are standardised.
 
-    Parameters
-    ----------
-    spec : ColumnSpec
-        The facts.
-    standardizer : Standardizer or None
-        Statistics.
-    unreadable : Unreadable or None
-        Strings of all rows that count as missing.
-    date_format : DateFormat or None
-        Format of dates written as strings.
+    `unreadable` are strings of all rows that count as missing.
     """
 
     spec: ColumnSpec
@@ -144,21 +95,7 @@ def drop_uninformative(
 ) -> FittedColumn:
     """Drop what carries nothing, unless the user or an otherwise empty table needs it.
 
-    Parameters
-    ----------
-    spec : ColumnSpec
-        Facts of a column of numbers or dates.
-    standardizer : Standardizer
-        Its statistics.
-    scope : FitScope
-        Options of the fit.
-    varies : bool
-        Whether one of its features varies in the fit rows.
-
-    Returns
-    -------
-    FittedColumn
-        The column, its missing indicator alone, or a dropped column.
+    What is left is the column, its missing indicator alone, or a dropped column.
     """
     if varies:
         return FittedColumn(spec, standardizer)
@@ -176,15 +113,6 @@ def drop_uninformative(
 def join_notes(*notes: str) -> str:
     """Several notes as one.
 
-    Parameters
-    ----------
-    *notes : str
-        Notes; empty ones are left out.
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> join_notes("dates written as m/d/Y", "", "1 unreadable value(s) are missing")
@@ -194,16 +122,5 @@ def join_notes(*notes: str) -> str:
 
 
 def describe_unreadable(unreadable: Unreadable | None) -> str:
-    """A note on strings that count as missing.
-
-    Parameters
-    ----------
-    unreadable : Unreadable or None
-        The strings.
-
-    Returns
-    -------
-    str
-        Empty if there are none.
-    """
+    """A note on strings that count as missing."""
     return "" if unreadable is None else f"{unreadable.count} unreadable value(s) are missing"

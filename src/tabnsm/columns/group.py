@@ -26,18 +26,10 @@ if TYPE_CHECKING:
 class ColumnGroup(ABC):
     """All columns of one kind; a kind is a subclass and one line in ``columns/kinds.py``.
 
-    A subclass says how one column is recognised and fitted (`fit`), which features its columns
-    have (`features`) and writes them (`write`). What it saves is a column's
-    :class:`~tabnsm.columns.schema.ColumnSpec` and the statistics of standardised features.
-
-    Parameters
-    ----------
-    specs : list of ColumnSpec
-        Columns of this kind, in the order of the table.
-    statistics : Standardizer
-        Statistics of the features that are standardised, in the same order.
-    config : EncoderConfig
-        Options.
+    A subclass says how one column is recognised and fitted (`fit`), which features its columns have
+    (`features`) and writes them (`write`). What it saves is a column's
+    :class:`~tabnsm.columns.schema.ColumnSpec` and the statistics of standardised features. Columns
+    and the statistics of their standardised features are in the order of the table.
     """
 
     kind: ClassVar[str]
@@ -60,53 +52,16 @@ class ColumnGroup(ABC):
     @classmethod
     @abstractmethod
     def fit(cls, source: ColumnToFit) -> FittedColumn | None:
-        """Fit a column, or leave it to the kinds that follow.
-
-        Parameters
-        ----------
-        source : ColumnToFit
-            The column.
-
-        Returns
-        -------
-        FittedColumn or None
-            None if it is not of this kind; never if the user asked for this kind.
-        """
+        """Fit a column; None leaves it to the kinds that follow, unless this kind was asked for."""
 
     @classmethod
     def fit_blocks(cls, table: MatchedTable, scope: FitScope) -> Iterator[FittedColumn]:
-        """Fit columns that need no look at each, because their storage tells the kind.
-
-        Parameters
-        ----------
-        table : MatchedTable
-            The rows.
-        scope : FitScope
-            Options and rows of the fit.
-
-        Yields
-        ------
-        FittedColumn
-            Columns that :meth:`fit` need not see.
-        """
+        """Fit columns that need no look at each, because their storage tells the kind."""
         yield from ()
 
     @classmethod
     def from_fitted(cls, fitted: Iterable[FittedColumn], config: EncoderConfig) -> Self:
-        """The group of the columns of this kind.
-
-        Parameters
-        ----------
-        fitted : iterable of FittedColumn
-            Columns of all kinds.
-        config : EncoderConfig
-            Options.
-
-        Returns
-        -------
-        ColumnGroup
-            Those of this kind.
-        """
+        """The group of the columns of this kind."""
         mine = [column for column in fitted if column.spec.kind == cls.kind]
         parts = [column.standardizer for column in mine if column.standardizer is not None]
         return cls([column.spec for column in mine], Standardizer.stack(parts), config)
@@ -114,33 +69,12 @@ class ColumnGroup(ABC):
     def fit_together(
         self, table: MatchedTable, rows: NDArray[np.int64] | None, seconds_left: SecondsLeft | None
     ) -> tuple[TextFeatures, ...]:
-        """Learn what depends on several columns, and encode what is kept per distinct value.
-
-        Parameters
-        ----------
-        table : MatchedTable
-            The rows.
-        rows : ndarray of int64 or None
-            Fit rows; None for all.
-        seconds_left : callable or None
-            Seconds left of a time limit.
-
-        Returns
-        -------
-        tuple of TextFeatures
-            Empty for kinds whose features are dense.
-        """
+        """Learn what depends on several columns, and encode what is kept per distinct value."""
         return ()
 
     @abstractmethod
     def features(self) -> list[Feature]:
-        """Features of all columns but missing indicators.
-
-        Returns
-        -------
-        list of Feature
-            In the order of the columns.
-        """
+        """Features of all columns but missing indicators."""
 
     # Not abstract: kinds that are not dense write nothing.
     def write(  # noqa: B027
@@ -148,63 +82,23 @@ class ColumnGroup(ABC):
     ) -> None:
         """Write the features of some rows.
 
-        Parameters
-        ----------
-        table : MatchedTable
-            The rows.
-        layout : Layout
-            Where each feature goes.
-        dense : ndarray of float32
-            Takes the features.
-        notes : RowNotes
-            Takes what the rows hold that the fit rows did not.
+        `notes` takes what the rows hold that the fit rows did not.
         """
 
     def encode_distinct(self, table: MatchedTable) -> tuple[TextFeatures, ...]:
-        """Encode what is kept per distinct value.
-
-        Parameters
-        ----------
-        table : MatchedTable
-            The rows.
-
-        Returns
-        -------
-        tuple of TextFeatures
-            Empty for kinds whose features are dense.
-        """
+        """Encode what is kept per distinct value."""
         return ()
 
     @classmethod
     def varies(cls, spec: ColumnSpec) -> bool:
-        """Whether the features of a column differ between the fit rows.
-
-        Parameters
-        ----------
-        spec : ColumnSpec
-            The column.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the features of a column differ between the fit rows."""
         return spec.distinct > 1 or (
             spec.distinct == 1 and spec.missing > 0 and cls.tells_missing(spec)
         )
 
     @classmethod
     def tells_missing(cls, spec: ColumnSpec) -> bool:
-        """Whether a feature tells missing values from present ones.
-
-        Parameters
-        ----------
-        spec : ColumnSpec
-            The column.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether a feature tells missing values from present ones."""
         return spec.has_indicator
 
     @classmethod
@@ -214,26 +108,13 @@ class ColumnGroup(ABC):
     ) -> list[tuple[int, str]]:
         """Number of features and a note of each column, from what is saved alone.
 
-        Parameters
-        ----------
-        specs : sequence of ColumnSpec
-            Columns of this kind.
-        facts : mapping
-            What :meth:`to_state` gave.
-
-        Returns
-        -------
-        list of tuple
-            One per column.
+        `facts` is what :meth:`to_state` gave.
         """
 
     def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything fitted but the specs, as tensors and JSON-able facts.
 
-        Returns
-        -------
-        tuple of dict
-            Tensors and facts, which share their names with no other kind's.
+        Their names are shared with no other kind's.
         """
         return {self.kind: self.statistics.to_tensor()}, {}
 
@@ -247,21 +128,7 @@ class ColumnGroup(ABC):
     ) -> Self:
         """Rebuild a fitted group.
 
-        Parameters
-        ----------
-        specs : iterable of ColumnSpec
-            Columns of all kinds.
-        tensors : mapping
-            Tensors of all kinds.
-        facts : mapping
-            Facts of all kinds.
-        config : EncoderConfig
-            Options.
-
-        Returns
-        -------
-        ColumnGroup
-            Encodes bit-equally to the saved one.
+        From columns, tensors and facts of all kinds; it encodes bit-equally to the saved one.
         """
         mine = [spec for spec in specs if spec.kind == cls.kind]
         return cls(mine, Standardizer.from_tensor(tensors[cls.kind]), config)

@@ -25,20 +25,7 @@ KINDS: dict[str, type[ColumnGroup]] = {
 
 
 def fit_columns(table: MatchedTable, scope: FitScope) -> list[FittedColumn]:
-    """Find the kind of every column and fit what that kind needs.
-
-    Parameters
-    ----------
-    table : MatchedTable
-        All rows.
-    scope : FitScope
-        Options and rows of the fit.
-
-    Returns
-    -------
-    list of FittedColumn
-        In the order of the table.
-    """
+    """Find the kind of every column and fit what that kind needs."""
     fitted: dict[int, FittedColumn] = {}
     for group in KINDS.values():
         fitted |= {column.spec.position: column for column in group.fit_blocks(table, scope)}

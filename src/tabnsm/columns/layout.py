@@ -12,18 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Feature:
-    """One encoded feature.
+    """One encoded feature; its position is that of the input column, -1 if there are several.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    position : int
-        Input column, -1 if it comes from several.
-    n_codes : int, default=0
-        Number of codes if it is a category to embed.
-    is_derived : bool, default=True
-        Whether the name is not a column's own, so that it may be changed where a column has it.
+    `n_codes` is 0 unless it is a category to embed. A derived name may be changed where a column
+    has it.
     """
 
     name: str
@@ -34,47 +26,23 @@ class Feature:
 
 @dataclass(frozen=True)
 class Layout:
-    """Order of the features: numbers, date parts, missing indicators, categories, text.
-
-    Parameters
-    ----------
-    value_at : dict of int to int
-        First dense feature of a column's values, by its position in the table.
-    indicator_at : dict of int to int
-        Feature that says a column's value is missing.
-    names : list of str
-        One name per feature, no two alike: a derived one gets a "_" where a column has it.
-    columns : list of int
-        Input column of each feature, -1 for those of joined text.
-    category_sizes : tuple of int
-        Number of codes of each feature that is embedded, else 0.
-    n_dense : int
-        Number of features that are not text.
-    """
+    """Order of the features: numbers, date parts, missing indicators, categories, text."""
 
     value_at: dict[int, int]
+    """First dense feature of a column's values, by its position in the table."""
     indicator_at: dict[int, int]
     names: list[str]
+    """No two alike: a derived one gets a "_" where a column has it."""
     columns: list[int]
+    """Input column of each feature, -1 for those of joined text."""
     category_sizes: tuple[int, ...]
+    """Number of codes of each feature that is embedded, else 0."""
     n_dense: int
+    """Features that are not text."""
 
     @classmethod
     def of(cls, groups: Sequence[ColumnGroup], column_names: Sequence[str]) -> Layout:
-        """Lay out the features of some columns.
-
-        Parameters
-        ----------
-        groups : sequence of ColumnGroup
-            One per kind, in the order of the kinds.
-        column_names : sequence of str
-            Names of all input columns, dropped ones included.
-
-        Returns
-        -------
-        Layout
-            The order of the features.
-        """
+        """Lay out the features of some columns."""
         first = [group for group in groups if group.has_indicators]
         others = [group for group in groups if not group.has_indicators]
         values = [feature for group in first for feature in group.features()]

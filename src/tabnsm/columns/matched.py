@@ -21,62 +21,24 @@ NumberBlock = tuple[list[ColumnSpec], NDArray[np.float64], Unreadable | None]
 
 @dataclass(frozen=True)
 class MatchedTable:
-    """The rows to encode, and where each column of the fit is among them.
-
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    positions : sequence of int
-        Position in this table of each column of the fit.
-    """
+    """The rows to encode, and the position among them of each column of the fit."""
 
     table: Table
     positions: Sequence[int]
 
     @classmethod
     def at_fit(cls, table: Table) -> MatchedTable:
-        """The table of the fit itself, in which every column is at its own position.
-
-        Parameters
-        ----------
-        table : Table
-            The rows.
-
-        Returns
-        -------
-        MatchedTable
-            All columns.
-        """
+        """The table of the fit itself, in which every column is at its own position."""
         return cls(table, range(table.n_columns))
 
     def column(self, spec: ColumnSpec) -> Column:
-        """One column with its conversions.
-
-        Parameters
-        ----------
-        spec : ColumnSpec
-            The column of the fit.
-
-        Returns
-        -------
-        Column
-            Its values in these rows.
-        """
+        """One column with its conversions."""
         return self.table.column(self.table.names[self.positions[spec.position]])
 
     def number_blocks(self, specs: Sequence[ColumnSpec]) -> Iterator[NumberBlock]:
         """Number columns a few at a time as float64; those stored otherwise one by one, last.
 
-        Parameters
-        ----------
-        specs : sequence of ColumnSpec
-            Columns to read as numbers.
-
-        Yields
-        ------
-        tuple
-            Some of the columns, their values in all rows, and the strings that are no numbers.
+        Yields some columns, their values in all rows, and the strings that are no numbers.
         """
         is_number = self.table.is_number
         plain = [spec for spec in specs if is_number[self.positions[spec.position]]]

@@ -15,14 +15,8 @@ _MAX_COLUMNS = 5
 class RowNotes:
     """What was found while some rows were encoded.
 
-    Parameters
-    ----------
-    reading : ReadingNotes
-        Strings that could not be read as numbers or dates.
-    far : dict of str to int
-        How many values lie far outside the fit range, by column.
-    unseen : list of UnseenValues
-        Category columns of which most values are not known.
+    Strings that could not be read, values far outside the fit range by column, and category columns
+    of which most values are not known.
     """
 
     reading: ReadingNotes = field(default_factory=ReadingNotes)

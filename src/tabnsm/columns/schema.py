@@ -14,42 +14,7 @@ _EARLIER_FORMAT = {"thousands": "", "decimal": "."}
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """What was found out about one input column.
-
-    Parameters
-    ----------
-    position : int
-        Its position in the table.
-    name : str
-        Its name.
-    kind : str
-        "numeric", "category", "text", "date" or "drop".
-    missing : float
-        Share of missing values in the fit rows.
-    distinct : int
-        Number of distinct values in the fit rows.
-    note : str
-        What the user should know of it.
-    has_value : bool
-        Whether a numeric column has a feature of its own; one that is constant where present
-        has only its indicator.
-    has_indicator : bool
-        Whether a 0/1 feature says that the value is missing.
-    number_format : NumberFormat
-        How numbers are written as strings.
-    from_dates : bool
-        Whether a numeric column holds dates, as the user asked.
-    date_format : str or None
-        Format of dates written as strings, or several, with commas between them.
-    date_origin : int
-        Earliest date of the fit rows, in microseconds since 1970.
-    date_parts : tuple of str
-        Calendar parts that vary in the fit rows.
-    vocabulary : tuple of str
-        Known categories.
-    missing_code : bool
-        Whether missing is a category of its own.
-    """
+    """What was found out about one input column; shares and counts are of the fit rows."""
 
     position: int
     name: str
@@ -57,15 +22,22 @@ class ColumnSpec:
     missing: float = 0.0
     distinct: int = 0
     note: str = ""
+    """What the user should know of it."""
     has_value: bool = True
+    """Not if it is constant where present: then it has only its indicator."""
     has_indicator: bool = False
     number_format: NumberFormat = PLAIN
     from_dates: bool = False
+    """Whether a numeric column holds dates, as the user asked."""
     date_format: str | None = None
+    """Of dates written as strings; several have commas between them."""
     date_origin: int = 0
+    """Earliest date, in microseconds since 1970."""
     date_parts: tuple[str, ...] = ()
+    """Those that vary."""
     vocabulary: tuple[str, ...] = ()
     missing_code: bool = False
+    """Whether missing is a category of its own."""
 
     @property
     def n_codes(self) -> int:
@@ -73,28 +45,14 @@ class ColumnSpec:
         return n_codes(self.vocabulary, missing_code=self.missing_code)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able form.
-
-        Returns
-        -------
-        dict
-            One entry per field.
-        """
+        """JSON-able form."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, entries: dict[str, Any]) -> ColumnSpec:
         """Read :meth:`to_dict`, also after a round trip through JSON.
 
-        Parameters
-        ----------
-        entries : dict
-            One entry per field; files of formats 1 to 3 have none for how numbers are written.
-
-        Returns
-        -------
-        ColumnSpec
-            The same facts.
+        Files of formats 1 to 3 have no entry for how numbers are written.
         """
         earlier = {"number_format": _EARLIER_FORMAT, "from_dates": True}
         tuples = {key: tuple(entries[key]) for key in ("date_parts", "vocabulary")}

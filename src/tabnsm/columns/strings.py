@@ -15,18 +15,7 @@ _CODES = "codes, because of leading zeros"
 
 
 def are_categories(source: ColumnToFit) -> bool:
-    """Whether the strings of a column are categories rather than free text.
-
-    Parameters
-    ----------
-    source : ColumnToFit
-        The column.
-
-    Returns
-    -------
-    bool
-        True if they are stored as categories, few, or repeated.
-    """
+    """Whether the strings of a column are categories rather than free text."""
     values, counts = source.used
     repeats = counts.sum() >= MIN_REPEATS * len(values)
     return bool(
@@ -37,20 +26,7 @@ def are_categories(source: ColumnToFit) -> bool:
 
 
 def describe_strings(source: ColumnToFit, kind: str) -> ColumnSpec:
-    """Facts of a column of strings; one that does not vary is dropped unless it was asked for.
-
-    Parameters
-    ----------
-    source : ColumnToFit
-        The column.
-    kind : str
-        Its kind.
-
-    Returns
-    -------
-    ColumnSpec
-        Facts that categories and free text have in common.
-    """
+    """Facts of a column of strings; one that does not vary is dropped unless it was asked for."""
     values, _ = source.used
     factor, scope = source.column.to_factor(), source.scope
     n_missing = int(factor.counts(scope.rows)[-1])

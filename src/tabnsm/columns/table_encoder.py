@@ -80,33 +80,14 @@ class TableEncoder:
         seconds_left: SecondsLeft | None = None,
         target: NDArray[np.float64] | None = None,
     ) -> EncodedTable:
-        """Fit on some rows and encode all of them.
+        """Fit on some rows, all by default, and encode all of them.
 
-        Parameters
-        ----------
-        table : Table
-            The input columns.
-        fit_rows : array-like of int or bool, optional
-            Rows that statistics, vocabularies and kinds are taken from; all by default.
-        seconds_left : callable, optional
-            Seconds left of a time limit. Text columns that would take more than half of them are
-            left out with a warning.
-        target : ndarray of float64 of shape (n_rows, t), optional
-            Of all rows; only that of the fit rows is looked at. Without it there are no means of
-            the target, and all text columns are kept.
-
-        Returns
-        -------
-        EncodedTable
-            All rows, encoded.
-
-        Raises
-        ------
-        InvalidDataError
-            If every column is empty.
-        InvalidOptionError
-            If `column_kinds` names an unknown column or asks for the impossible, or if the time
-            limit is too short for the text and there are no other columns.
+        Text columns that would take more than half of the `seconds_left` of a time limit are left
+        out with a warning. Raises `InvalidDataError` if every column is empty, and
+        `InvalidOptionError` if `column_kinds` names an unknown column or asks for the impossible,
+        or if the time limit is too short for the text and there are no other columns.
+        Of the `target`, (n_rows, t), only the fit rows are looked at; without it there are no means
+        of the target, and all text columns are kept.
         """
         rows = _row_numbers(fit_rows, table.n_rows)
         self._check_names(table)
@@ -194,13 +175,7 @@ class TableEncoder:
         return ColumnReport.from_specs(self.specs, facts)
 
     def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything fitted, as tensors and JSON-able facts.
-
-        Returns
-        -------
-        tuple of dict
-            Tensors and facts for :meth:`from_state`.
-        """
+        """Everything fitted, as tensors and JSON-able facts."""
         tensors: dict[str, Tensor] = {} if self.bins is None else {"bins": self.bins}
         meta: dict[str, Any] = {
             "config": self.config.to_dict(),
@@ -224,26 +199,9 @@ class TableEncoder:
     ) -> TableEncoder:
         """Rebuild a fitted encoder; that its text model is there is checked here, not at first use.
 
-        Parameters
-        ----------
-        tensors : dict
-            Tensors of :meth:`to_state`.
-        meta : dict
-            Facts of :meth:`to_state`.
-        text_encoder : str or TextEncoder, optional
-            The text model, where the saved name does not lead to it on this machine.
-
-        Returns
-        -------
-        TableEncoder
-            Encodes bit-equally to the saved one.
-
-        Raises
-        ------
-        MissingExtraError
-            If there are text columns and the extra "text" is not installed.
-        ModelFileError
-            If the text model is not there, or not the one the encoder was fitted with.
+        `text_encoder` is the text model, where the saved name does not lead to it on this machine.
+        Raises `MissingExtraError` or `ModelFileError` if it is not there, or not the one the
+        encoder was fitted with.
         """
         options = dict(meta["config"])
         if text_encoder is not None:

@@ -34,17 +34,6 @@ NO_SHARE = "left out: says nothing about the target that other columns do not"
 class TextColumns(ColumnGroup):
     """Columns of free text, embedded joined or each by itself.
 
-    Parameters
-    ----------
-    specs : list of ColumnSpec
-        Columns of this kind, in the order of the table.
-    statistics : Standardizer
-        Empty.
-    config : EncoderConfig
-        Options.
-    block : TextBlock or None
-        Encoder and projection, once fitted; None without text columns.
-
     Examples
     --------
     >>> specs = [ColumnSpec(0, "title", "text"), ColumnSpec(1, "body", "text")]
@@ -166,24 +155,7 @@ def leave_out_text(
 ) -> list[ColumnSpec]:
     """Drop the text columns, for which there is no time, with a warning.
 
-    Parameters
-    ----------
-    specs : sequence of ColumnSpec
-        Columns of all kinds.
-    error : TextTooSlowError
-        How long text would take.
-    config : EncoderConfig
-        Options.
-
-    Returns
-    -------
-    list of ColumnSpec
-        The same columns, those of text as dropped.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are no other columns.
+    Raises `InvalidOptionError` if there are no other columns.
     """
     names = ", ".join(repr(spec.name) for spec in specs if spec.kind == TextColumns.kind)
     found = (

@@ -21,16 +21,8 @@ _N_COLUMNS = 5
 class UnseenValues:
     """Values of one category column that were not in the training rows.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    share : float
-        Of the rows that have a value, those whose value is not known.
-    examples : tuple of str
-        The most frequent ones.
-    hint : str
-        How they differ from the known values, where that is known; else empty.
+    `share` is of the rows that have a value; `hint` says how they differ from the known values,
+    where that is known.
     """
 
     name: str
@@ -40,21 +32,7 @@ class UnseenValues:
 
 
 def find_unseen(column: Column, factor: Factor, spec: ColumnSpec) -> UnseenValues | None:
-    """What is unknown in a category column, if that is more than half of it.
-
-    Parameters
-    ----------
-    column : Column
-        The new rows.
-    factor : Factor
-        The same as codes.
-    spec : ColumnSpec
-        What the training rows held.
-
-    Returns
-    -------
-    UnseenValues or None
-    """
+    """What is unknown in a category column, if that is more than half of it."""
     known = set(spec.vocabulary)
     is_unseen = np.array([value not in known for value in factor.values], dtype=bool)
     if not is_unseen.any():
@@ -71,15 +49,6 @@ def find_unseen(column: Column, factor: Factor, spec: ColumnSpec) -> UnseenValue
 
 def describe_unseen(columns: Sequence[UnseenValues]) -> str:
     """One message about all columns.
-
-    Parameters
-    ----------
-    columns : sequence of UnseenValues
-        At least one.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

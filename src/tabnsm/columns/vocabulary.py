@@ -11,20 +11,7 @@ from tabnsm.tables.column import Factor
 
 
 def find_vocabulary(factor: Factor, rows: NDArray[np.int64] | None) -> tuple[str, ...]:
-    """Distinct values of the fit rows, sorted, so that the order of rows does not matter.
-
-    Parameters
-    ----------
-    factor : Factor
-        The column.
-    rows : ndarray of int64 or None
-        Fit rows; None for all.
-
-    Returns
-    -------
-    tuple of str
-        The known values.
-    """
+    """Distinct values of the fit rows, sorted, so that the order of rows does not matter."""
     seen = np.flatnonzero(factor.counts(rows)[:-1])
     return tuple(sorted(factor.values[position] for position in seen))
 
@@ -34,19 +21,8 @@ def encode_categories(
 ) -> NDArray[np.int64]:
     """Integer code of each row.
 
-    Parameters
-    ----------
-    factor : Factor
-        The column.
-    vocabulary : sequence of str
-        Known values, coded 1, 2, ...
-    missing_code : bool
-        Whether missing values have a code of their own, the last one; else they are 0.
-
-    Returns
-    -------
-    ndarray of int64
-        Codes; 0 for a value outside the vocabulary.
+    Known values are 1, 2, ...; others are 0, and so are missing ones unless they have a code of
+    their own, the last one.
 
     Examples
     --------
@@ -61,18 +37,5 @@ def encode_categories(
 
 
 def n_codes(vocabulary: Sequence[str], *, missing_code: bool) -> int:
-    """Number of codes, code 0 included.
-
-    Parameters
-    ----------
-    vocabulary : sequence of str
-        Known values.
-    missing_code : bool
-        Whether missing values have a code of their own.
-
-    Returns
-    -------
-    int
-        Size of an embedding table.
-    """
+    """Number of codes, code 0 included."""
     return len(vocabulary) + 1 + int(missing_code)

@@ -16,18 +16,7 @@ MIN_ROWS = 20
 
 
 def make_boosting(X: pd.DataFrame) -> Any:
-    """scikit-learn's boosting, with the most frequent strings of each column as categories.
-
-    Parameters
-    ----------
-    X : pandas.DataFrame
-        Training rows.
-
-    Returns
-    -------
-    sklearn.pipeline.Pipeline
-        Unfitted.
-    """
+    """scikit-learn's boosting, with the most frequent strings of each column as categories."""
     import pandas as pd
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.pipeline import make_pipeline
@@ -46,18 +35,7 @@ def make_boosting(X: pd.DataFrame) -> Any:
 
 
 def make_ridge(X: pd.DataFrame) -> Any:
-    """Ridge regression on standardised numbers and one-hot strings, its penalty by validation.
-
-    Parameters
-    ----------
-    X : pandas.DataFrame
-        Training rows.
-
-    Returns
-    -------
-    sklearn.pipeline.Pipeline
-        Unfitted.
-    """
+    """Ridge regression on standardised numbers and one-hot strings, its penalty by validation."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import RidgeCV

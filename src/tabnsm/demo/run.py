@@ -41,17 +41,7 @@ GIVEN = {
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method on the test rows.
-
-    Parameters
-    ----------
-    metrics : dict of str to float
-        As from `tabnsm.metrics.regression_metrics`.
-    fit_seconds : float
-        Wall time of fitting.
-    prediction : ndarray
-        Predictions of the test rows.
-    """
+    """One method on the test rows."""
 
     metrics: dict[str, float]
     fit_seconds: float

@@ -15,19 +15,7 @@ SHOWN = ["emp_title", "annual_income", "loan_purpose", "loan_amount", "term"]
 def show_table(
     console: Console, loans: pd.DataFrame, target: str, n_train: int, n_test: int
 ) -> None:
-    """Print what the table is, and its first rows.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to print.
-    loans : pandas.DataFrame
-        The table.
-    target : str
-        Name of the target.
-    n_train, n_test : int
-        Rows of each part.
-    """
+    """Print what the table is, and its first rows."""
     from rich.markup import escape
     from rich.table import Table as RichTable
 
@@ -49,17 +37,7 @@ def show_table(
 def show_results(
     console: Console, metrics: Mapping[str, Mapping[str, float]], seconds: Mapping[str, float]
 ) -> None:
-    """Print a row per method.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to print.
-    metrics : mapping of str to mapping
-        By method, as from `tabnsm.metrics.regression_metrics`.
-    seconds : mapping of str to float
-        By method, time to fit.
-    """
+    """Print a row of metrics and seconds per method."""
     from rich.table import Table
 
     console.rule("Test rows")
@@ -77,15 +55,6 @@ def show_results(
 def show_verdict(console: Console, ours: str, theirs: str, rmse: Mapping[str, float]) -> None:
     """Print whether one method beat another, whatever the answer.
 
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to print.
-    ours, theirs : str
-        Names of the methods.
-    rmse : mapping of str to float
-        Test RMSE by method.
-
     Examples
     --------
     >>> from rich.console import Console
@@ -101,15 +70,7 @@ def show_verdict(console: Console, ours: str, theirs: str, rmse: Mapping[str, fl
 
 
 def show_code(console: Console, target: str) -> None:
-    """Print the lines of Python that train such a model.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to print.
-    target : str
-        Name of the target.
-    """
+    """Print the lines of Python that train such a model."""
     console.rule("The same in Python")
     console.print(
         "from tabnsm import TabNSMRegressor\n"

@@ -15,13 +15,7 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class ParquetFile(TableFile):
-    """A Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A Parquet file."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -31,12 +25,8 @@ class ParquetFile(TableFile):
             self._file = pq.ParquetFile(path)
         except pa.ArrowException as error:
             raise _unreadable(path, "Parquet", error) from error
-        super().__init__(path, _without_index(self._file.schema_arrow.names))
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows, as the file's footer says."""
-        return int(self._file.metadata.num_rows)
+        names = _without_index(self._file.schema_arrow.names)
+        super().__init__(path, names, int(self._file.metadata.num_rows))
 
     def _record_batches(
         self, columns: list[str], batch_rows: int, as_written: bool
@@ -51,21 +41,10 @@ class ParquetFile(TableFile):
 
 
 class ArrowFile(TableFile):
-    """A Feather (version 2) or Arrow IPC file, or an Arrow stream.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """A Feather (version 2) or Arrow IPC file, or an Arrow stream."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _without_index(_open_arrow(path).schema.names))
-
-    @property
-    def n_rows(self) -> int | None:
-        """Not known without reading: the footer does not say."""
-        return None
 
     def _record_batches(
         self, columns: list[str], batch_rows: int, as_written: bool

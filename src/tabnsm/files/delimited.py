@@ -40,15 +40,10 @@ _UNREADABLE = (csv.Error, UnicodeError, EOFError, zlib.error, gzip.BadGzipFile)
 class DelimitedFile(TableFile):
     """A CSV or TSV file, gzipped or not; all columns are strings.
 
-    The delimiter is found from the header. With ';' as delimiter, a cell such as "1,5",
-    "-1,6e-05" or "1.234,5" is a number with a decimal comma; the rule looks at one cell at a time,
-    so that a row means the same in any file. Other ways to write numbers, such as "45 %", stay
-    strings, which the table encoder reads column by column.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
+    The delimiter is found from the header. With ';' as delimiter, a cell such as "1,5", "-1,6e-05"
+    or "1.234,5" is a number with a decimal comma; the rule looks at one cell at a time, so that a
+    row means the same in any file. Other ways to write numbers, such as "45 %", stay strings, which
+    the table encoder reads column by column.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,11 +54,6 @@ class DelimitedFile(TableFile):
         except _UNREADABLE as error:
             raise InvalidDataError(f"{path} cannot be read as a table ({error}).") from error
         super().__init__(path, name_blanks(path, names))
-
-    @property
-    def n_rows(self) -> int | None:
-        """Not known without reading."""
-        return None
 
     def _record_batches(
         self, columns: list[str], batch_rows: int, as_written: bool
@@ -244,15 +234,7 @@ def _overlong(path: Path) -> InvalidDataError:
 
 
 def name_blanks(path: Path, names: list[str]) -> list[str]:
-    """Give names to blank columns, that no other column has.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for the warning.
-    names : list of str
-        As in its header.
-    """
+    """Give names to blank columns, that no other column has."""
     named = []
     for position, name in enumerate(names, start=1):
         made = name if name.strip() else f"column_{position}"
@@ -266,12 +248,7 @@ def name_blanks(path: Path, names: list[str]) -> list[str]:
 
 
 def without_missing(cells: Any) -> Any:
-    """Strings with nulls for those that stand for a missing value.
-
-    Parameters
-    ----------
-    cells : pyarrow.Array of strings
-    """
+    """Strings with nulls for those that stand for a missing value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -24,37 +24,17 @@ _NOT_CP1252 = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
 
 
 def is_gzipped(path: Path) -> bool:
-    """Whether the name says that the file is compressed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Whether the name says that the file is compressed."""
     return path.name.lower().endswith(".gz")
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Open a file for reading, decompressed."""
     return gzip.open(path, "rb") if is_gzipped(path) else open(path, "rb")  # type: ignore[return-value]
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
-    """Open a file for reading as text, decompressed, with its line ends as they are.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    encoding : str
-        As from `find_encoding`.
-    """
+    """Open a file for reading as text, decompressed, with its line ends as they are."""
     if is_gzipped(path):
         return gzip.open(path, "rt", encoding=encoding, newline="")
     return open(path, encoding=encoding, newline="")
@@ -63,18 +43,8 @@ def open_text(path: Path, encoding: str) -> IO[str]:
 def find_encoding(path: Path) -> str:
     """Find the encoding of a text file: by its mark, else UTF-8, else Windows' or latin-1.
 
-    All bytes are read once, because one encoding holds for a whole file, also when it is later
-    read in pieces.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    str
-        Name of a Python codec.
+    All bytes are read once, because one encoding holds for a whole file, also when it is later read
+    in pieces.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_utf8, fallback = True, "cp1252"

@@ -15,18 +15,9 @@ from tabnsm.files.table_file import TableFile
 class ExcelFile(TableFile):
     """An .xlsx file, which is read as a whole when it is opened.
 
-    Numbers, dates and booleans are what the cells hold; a column with more than one kind is read
-    as strings. Strings that stand for a missing value in CSV files do so here, too.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    MissingExtraError
-        If the extra "excel" is not installed.
+    Numbers, dates and booleans are what the cells hold; a column with more than one kind is read as
+    strings. Strings that stand for a missing value in CSV files do so here, too. Needs the extra
+    "excel".
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,14 +30,9 @@ class ExcelFile(TableFile):
         header, *body = rows
         columns = [[None if row[k] == "" else row[k] for row in body] for k in range(len(header))]
         used = [k for k, name in enumerate(header) if name != "" or any(_present(columns[k]))]
-        super().__init__(path, name_blanks(path, [_as_text(header[k]) for k in used]))
+        names = name_blanks(path, [_as_text(header[k]) for k in used])
+        super().__init__(path, names, len(body))
         self._columns = dict(zip(self.names, (columns[k] for k in used), strict=True))
-        self._n_rows = len(body)
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows."""
-        return self._n_rows
 
     def _record_batches(
         self, columns: list[str], batch_rows: int, as_written: bool

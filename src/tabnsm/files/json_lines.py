@@ -24,11 +24,6 @@ class JsonLinesFile(TableFile):
     A key that a line does not have is a null. Types are those that pyarrow finds; a column with
     more than one, such as numbers and strings, is read as strings. The whole file is read once to
     find them, so that a batch does not depend on where it was cut.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,12 +31,12 @@ class JsonLinesFile(TableFile):
         import pyarrow.types as pt
 
         self._types: dict[str, Any] = {}
-        self._n_rows = 0
+        n_rows = 0
         mixed: set[str] = set()
         unquoted: set[str] = set()
         for line, block in _blocks(path):
             table, made_strings = _parse(path, line, block)
-            self._n_rows += table.num_rows
+            n_rows += table.num_rows
             mixed |= made_strings
             for name, found in zip(table.schema.names, table.schema.types, strict=True):
                 kind = pa.string() if name in made_strings else found
@@ -50,14 +45,9 @@ class JsonLinesFile(TableFile):
                     unquoted.add(name)
         if not self._types:
             raise InvalidDataError(f"A table must have columns and rows, but {path} has none.")
-        super().__init__(path, list(self._types))
+        super().__init__(path, list(self._types), n_rows)
         # What is not a string in the file, but is one in the table.
         self._mixed = mixed | {name for name in unquoted if pt.is_string(self._types[name])}
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows, counted when the file was opened."""
-        return self._n_rows
 
     def _record_batches(
         self, columns: list[str], batch_rows: int, as_written: bool

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 
 from tabnsm.atomic import replacement
@@ -107,18 +106,13 @@ class TableWriter:
             self._stream = open(self._temporary, "w", encoding="utf-8", newline="")  # noqa: SIM115
         return self._stream
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
             self._close()
         except BaseException:
             self._replacement.__exit__(*sys.exc_info())
             raise
-        self._replacement.__exit__(kind, error, trace)
+        self._replacement.__exit__(*error)
 
     def _close(self) -> None:
         if self._writer is not None:

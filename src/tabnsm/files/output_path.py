@@ -22,20 +22,8 @@ COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
 def check_output(path: str | Path) -> Path:
     """Check, before long work, that a file can be written.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file to be; it may exist and is then replaced.
-
-    Returns
-    -------
-    Path
-        The same path.
-
-    Raises
-    ------
-    InvalidDataError
-        If its folder does not exist or cannot be written to, or the path is a folder or a device.
+    Raises `InvalidDataError` if its folder does not exist or cannot be written to, or the path is a
+    folder or a device; a file that exists will be replaced.
     """
     path = Path(path)
     if path.is_dir():
@@ -61,19 +49,8 @@ def check_not_read(
 ) -> None:
     """Refuse an output that would replace a file which the same command reads or writes.
 
-    Parameters
-    ----------
-    out : str or Path
-        The file to be.
-    inputs : mapping of str to path or None
-        The other files, by the argument that names them; None where there is none.
-    what : str
-        The argument that names `out`.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is one of them, also through a link or under another spelling.
+    `inputs` are the other files, by the argument that names them; links and other spellings are
+    followed.
 
     Examples
     --------
@@ -94,12 +71,8 @@ the same file as DATA (model.safetensors), which would be replaced. Choose anoth
 def is_same_file(first: str | Path, second: str | Path) -> bool:
     """Whether two paths are one file: links, relative paths and spellings are followed.
 
-    Two files of which neither exists yet are also one if only the case of letters differs, as
-    they would be where the file system ignores it.
-
-    Parameters
-    ----------
-    first, second : str or Path
+    Two files of which neither exists yet are also one if only the case of letters differs, as they
+    would be where the file system ignores it.
 
     Examples
     --------
@@ -118,15 +91,7 @@ def is_same_file(first: str | Path, second: str | Path) -> bool:
 def check_model_ending(path: str | Path) -> None:
     """Refuse the ending of a table, or of a list of options, for a model.
 
-    Parameters
-    ----------
-    path : str or Path
-        The model file to be.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it ends like a file of another kind; endings that are not known are fine.
+    Endings that are not known are fine.
 
     Examples
     --------
@@ -146,13 +111,7 @@ got sales.csv.gz, which is the name of a table. Choose another name.
 
 
 def check_model_output(path: str | Path) -> None:
-    """Check, before training, that a model can be saved; warn of an unusual ending.
-
-    Parameters
-    ----------
-    path : str or Path
-        The model file to be.
-    """
+    """Check, before training, that a model can be saved; warn of an unusual ending."""
     check_output(path)
     check_model_ending(path)
     if Path(path).suffix.lower() != MODEL_ENDING:
@@ -165,10 +124,6 @@ def check_model_output(path: str | Path) -> None:
 
 def has_table_ending(path: str | Path) -> bool:
     """Whether a file name ends like a table, compressed or not.
-
-    Parameters
-    ----------
-    path : str or Path
 
     Examples
     --------

@@ -24,22 +24,20 @@ class TableFile(ABC):
         The file.
     names : list of str
         Its column names, in order.
+    n_rows : int or None
+        Number of rows, where it is known without reading them.
     """
 
-    def __init__(self, path: Path, names: list[str]) -> None:
+    def __init__(self, path: Path, names: list[str], n_rows: int | None = None) -> None:
         self.path = path
         self.names = names
+        self.n_rows = n_rows
         doubled = [repr(name) for name, count in Counter(names).items() if count > 1]
         if doubled:
             raise InvalidDataError(
                 f"Column names must be unique, but {path} has {', '.join(doubled[:5])} more than "
                 "once. Rename the extra columns."
             )
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int | None:
-        """Number of rows, where the file says it without being read."""
 
     @abstractmethod
     def _record_batches(

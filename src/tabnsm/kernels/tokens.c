@@ -1,4 +1,4 @@
-/* Bends of the numbers' tokens on the CPU: a look-up between the ends of pieces, per number.
+/* Piecewise-linear tokens of numbers on the CPU: each number is looked up among its bins.
  *
  * Forward, rows are shared out to threads; backward, features are, each with all its rows in
  * order, so that no two threads add to the same vector and the bits do not depend on them.
@@ -9,75 +9,75 @@
 #define MAX_THREADS 256
 
 typedef struct {
-    int64_t n_rows, n_features, n_bent, n_bins, d_token, n_threads;
-    const float *x;            /* (row, bent feature) */
-    const int64_t *feature;    /* place of each bent feature among all features */
-    const float *low, *width;  /* (bent feature, piece); those that a feature lacks are at its end */
-    const int64_t *begin;      /* first piece of each bent feature among all pieces, and their sum */
-    const float *slope;        /* (piece of all, d_token) */
-    float *start;              /* (piece of all, d_token), room for what the pieces before add up to */
+    int64_t n_rows, n_features, n_binned, n_bins, d_token, n_threads;
+    const float *x;            /* (row, binned feature) */
+    const int64_t *feature;    /* place of each binned feature among all features */
+    const float *low, *width;  /* (binned feature, bin); those that a feature lacks are at its end */
+    const int64_t *begin;      /* first bin of each binned feature among all bins, and their sum */
+    const float *slope;        /* (bin of all, d_token) */
+    float *start;              /* (bin of all, d_token), room for what the bins before add up to */
     float *tokens;             /* (row, feature, d_token), to be added to */
     const float *d_tokens;     /* (row, feature, d_token) */
-    float *d_start, *d_slope;  /* (piece of all, d_token), zero before */
+    float *d_start, *d_slope;  /* (bin of all, d_token), zero before */
     void (*parallel)(void (*)(void *), void *, unsigned n, unsigned flags); /* or NULL */
-} Bends;
+} Piecewise;
 
 typedef struct {
-    const Bends *problem;
+    const Piecewise *problem;
     int64_t next, n_parts;
     int backward;
 } Job;
 
-/* The piece that x lies in, or the nearest, and how far into it x is. */
-static inline int64_t find_piece(const Bends *b, int64_t bent, float x, float *share) {
-    const float *low = b->low + bent * b->n_bins;
-    int64_t own = b->begin[bent + 1] - b->begin[bent];
+/* The bin that x lies in, or the nearest, and how far into it x is. */
+static inline int64_t find_bin(const Piecewise *b, int64_t binned, float x, float *share) {
+    const float *low = b->low + binned * b->n_bins;
+    int64_t own = b->begin[binned + 1] - b->begin[binned];
     int32_t n = 0;
     for (int64_t i = 0; i < own; i++) n += low[i] <= x;
-    int64_t piece = n ? n - 1 : 0;
-    float far = (x - low[piece]) / b->width[bent * b->n_bins + piece];
+    int64_t bin = n ? n - 1 : 0;
+    float far = (x - low[bin]) / b->width[binned * b->n_bins + bin];
     *share = far < 0.0f ? 0.0f : far > 1.0f ? 1.0f : far;
-    return b->begin[bent] + piece;
+    return b->begin[binned] + bin;
 }
 
-/* What the pieces before each piece add up to. */
-static void add_up(const Bends *b) {
+/* What the bins before each bin add up to. */
+static void add_up(const Piecewise *b) {
     int64_t d = b->d_token;
-    for (int64_t i = 0; i < b->n_bent; i++) {
+    for (int64_t i = 0; i < b->n_binned; i++) {
         for (int64_t k = 0; k < d; k++) b->start[b->begin[i] * d + k] = 0.0f;
-        for (int64_t piece = b->begin[i] + 1; piece < b->begin[i + 1]; piece++) {
-            const float *start = b->start + (piece - 1) * d, *slope = b->slope + (piece - 1) * d;
-            for (int64_t k = 0; k < d; k++) b->start[piece * d + k] = start[k] + slope[k];
+        for (int64_t bin = b->begin[i] + 1; bin < b->begin[i + 1]; bin++) {
+            const float *start = b->start + (bin - 1) * d, *slope = b->slope + (bin - 1) * d;
+            for (int64_t k = 0; k < d; k++) b->start[bin * d + k] = start[k] + slope[k];
         }
     }
 }
 
-static void bend_row(const Bends *b, int64_t row) {
+static void add_row(const Piecewise *b, int64_t row) {
     int64_t d = b->d_token;
-    for (int64_t i = 0; i < b->n_bent; i++) {
+    for (int64_t i = 0; i < b->n_binned; i++) {
         float share;
-        int64_t piece = find_piece(b, i, b->x[row * b->n_bent + i], &share);
+        int64_t bin = find_bin(b, i, b->x[row * b->n_binned + i], &share);
         float *token = b->tokens + (row * b->n_features + b->feature[i]) * d;
-        const float *start = b->start + piece * d, *slope = b->slope + piece * d;
+        const float *start = b->start + bin * d, *slope = b->slope + bin * d;
         for (int64_t k = 0; k < d; k++) token[k] += start[k] + share * slope[k];
     }
 }
 
-static void gather_gradients(const Bends *b, int64_t bent) {
+static void gather_gradients(const Piecewise *b, int64_t binned) {
     int64_t d = b->d_token;
     for (int64_t row = 0; row < b->n_rows; row++) {
         float share;
-        int64_t piece = find_piece(b, bent, b->x[row * b->n_bent + bent], &share);
-        const float *token = b->d_tokens + (row * b->n_features + b->feature[bent]) * d;
-        float *start = b->d_start + piece * d, *slope = b->d_slope + piece * d;
+        int64_t bin = find_bin(b, binned, b->x[row * b->n_binned + binned], &share);
+        const float *token = b->d_tokens + (row * b->n_features + b->feature[binned]) * d;
+        float *start = b->d_start + bin * d, *slope = b->d_slope + bin * d;
         for (int64_t k = 0; k < d; k++) {
             start[k] += token[k];
             slope[k] += share * token[k];
         }
     }
-    /* Every piece is part of the start of all pieces behind it. */
-    for (int64_t piece = b->begin[bent + 1] - 2; piece >= b->begin[bent]; piece--) {
-        float *start = b->d_start + piece * d, *slope = b->d_slope + piece * d;
+    /* Every bin is part of the start of all bins behind it. */
+    for (int64_t bin = b->begin[binned + 1] - 2; bin >= b->begin[binned]; bin--) {
+        float *start = b->d_start + bin * d, *slope = b->d_slope + bin * d;
         for (int64_t k = 0; k < d; k++) {
             slope[k] += start[d + k];
             start[k] += start[d + k];
@@ -87,8 +87,8 @@ static void gather_gradients(const Bends *b, int64_t bent) {
 
 static void work(void *argument) {
     Job *job = argument;
-    const Bends *b = job->problem;
-    int64_t n = job->backward ? b->n_bent : b->n_rows;
+    const Piecewise *b = job->problem;
+    int64_t n = job->backward ? b->n_binned : b->n_rows;
     for (;;) {
         int64_t part = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
         if (part >= job->n_parts) return;
@@ -97,7 +97,7 @@ static void work(void *argument) {
             if (job->backward)
                 gather_gradients(b, i);
             else
-                bend_row(b, i);
+                add_row(b, i);
         }
     }
 }
@@ -107,7 +107,7 @@ static void *work_in_thread(void *argument) {
     return NULL;
 }
 
-__attribute__((visibility("default"))) void tabnsm_bend_tokens(const Bends *problem,
+__attribute__((visibility("default"))) void tabnsm_piecewise_tokens(const Piecewise *problem,
                                                                int backward) {
     pthread_t threads[MAX_THREADS];
     int n = 0;

@@ -1,4 +1,4 @@
-"""Bends of the numbers' tokens through the compiled kernel, as one torch operator."""
+"""Piecewise-linear tokens of numbers through the compiled kernel, as one torch operator."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_piecewise_tokens(
 
 
 class _Problem(ctypes.Structure):
-    """Mirror of ``Bends`` in tokens.c."""
+    """Mirror of ``Piecewise`` in tokens.c."""
 
     _fields_ = (
         *((x, ctypes.c_int64) for x in ("n_rows", "n_features", "n_binned", "n_bins", "d_token")),
@@ -79,7 +79,7 @@ def _run(tokens: Tensor, *, backward: bool, n_bins: int, **tensors: Tensor) -> N
     )
     compiled = library(d_token)
     assert compiled is not None
-    compiled.tabnsm_bend_tokens(ctypes.byref(problem), int(backward))
+    compiled.tabnsm_piecewise_tokens(ctypes.byref(problem), int(backward))
 
 
 class _PiecewiseTokens(torch.autograd.Function):

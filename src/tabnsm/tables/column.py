@@ -22,15 +22,7 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Factor:
-    """A column as codes into its distinct strings.
-
-    Parameters
-    ----------
-    codes : ndarray of int64
-        Position in `values` of each row, -1 where the value is missing.
-    values : list of str
-        The distinct strings, none of them blank.
-    """
+    """A column as codes into its distinct strings, none of them blank; -1 is missing."""
 
     codes: NDArray[np.int64]
     values: list[str]
@@ -38,15 +30,7 @@ class Factor:
     def counts(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """How often each value occurs in some rows, the last entry counting missing ones.
 
-        Parameters
-        ----------
-        rows : ndarray of int64 or None
-            Row numbers; None for all rows.
-
-        Returns
-        -------
-        ndarray of int64
-            One count per value, then the number of missing ones.
+        None is all rows.
         """
         codes = self.codes if rows is None else self.codes[rows]
         n_values = len(self.values)
@@ -55,15 +39,7 @@ class Factor:
     def used(self, rows: NDArray[np.int64] | None = None) -> tuple[list[str], NDArray[np.int64]]:
         """The values that occur in some rows, and how often each does.
 
-        Parameters
-        ----------
-        rows : ndarray of int64 or None
-            Row numbers; None for all rows.
-
-        Returns
-        -------
-        tuple
-            Distinct values and their counts.
+        None is all rows.
         """
         counts = self.counts(rows)[:-1]
         found = np.flatnonzero(counts)
@@ -73,12 +49,7 @@ class Factor:
 class Column:
     """One column, whatever library it came from.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column, for messages.
-    data : pyarrow.Array or pyarrow.ChunkedArray
-        Its values; missing values are null or NaN.
+    Its values are a pyarrow Array or ChunkedArray; missing ones are null or NaN.
     """
 
     def __init__(self, name: str, data: Any) -> None:
@@ -116,16 +87,6 @@ class Column:
         """Values as float64 with NaN for missing ones, and for strings that are no numbers.
 
         Durations become seconds, times of day seconds since midnight, dates seconds since 1970.
-
-        Parameters
-        ----------
-        number_format : NumberFormat
-            How strings are parsed.
-
-        Returns
-        -------
-        ndarray of float64
-            One value per row.
         """
         if self.storage == "empty":
             return np.full(len(self), np.nan)
@@ -140,10 +101,7 @@ class Column:
     def to_microseconds(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Dates as microseconds since 1970 in UTC, beside a mask of the missing ones.
 
-        Returns
-        -------
-        tuple of ndarray
-            Microseconds (0 where missing) and the mask.
+        Missing ones are 0.
         """
         import pyarrow as pa
 
@@ -158,11 +116,6 @@ class Column:
 
         Whole numbers are written without a decimal point, so that 98101.0 (a float only because
         another row is missing) and 98101 are the same string. Blank strings are missing.
-
-        Returns
-        -------
-        Factor
-            Codes and distinct values.
         """
         return self._factor
 
@@ -186,17 +139,7 @@ class Column:
     def parse(self, parser: Callable[[list[str], F], T], written: F) -> T:
         """Parse the distinct strings, once for each parser and format.
 
-        Parameters
-        ----------
-        parser : callable
-            Takes the distinct strings and the format.
-        written : object
-            The format; hashable.
-
-        Returns
-        -------
-        object
-            What the parser gave; not to be changed.
+        The format must be hashable and the result is not to be changed.
         """
         key = (parser, written)
         if key not in self._parsed:
@@ -207,16 +150,6 @@ class Column:
 
 def write_date(micros: NDArray[np.int64]) -> list[str]:
     """Dates in ISO form, without the time where it is midnight.
-
-    Parameters
-    ----------
-    micros : ndarray of int64
-        Microseconds since 1970.
-
-    Returns
-    -------
-    list of str
-        One string per date.
 
     Examples
     --------

@@ -96,17 +96,8 @@ class DateFormat:
 def parse_dates(values: Sequence[str], date_format: str) -> tuple[Micros, Mask]:
     """Read dates, each with or without a time, a fraction and an offset.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Strings.
-    date_format : str
-        "Y-m-d", "m/d/Y", "d b Y" (b is the name of a month) and so on, or several of them.
-
-    Returns
-    -------
-    tuple of ndarray
-        Microseconds since 1970 in UTC, and a mask of the strings that could be read.
+    A format is "Y-m-d", "m/d/Y", "d b Y" (b is the name of a month) and so on, or several of them.
+    Returns microseconds since 1970 in UTC, and a mask of the strings that could be read.
 
     Examples
     --------
@@ -129,22 +120,10 @@ def find_date_format(
     """The format, or formats, in which nearly all strings of a column are dates.
 
     The first known format that reads all of them is taken; else each is read by the first that
-    fits. Where the order of day and month is open, other rows of the column tell it, and the
-    month comes first if they do not.
-
-    Parameters
-    ----------
-    values : sequence of str
-        Distinct strings of the fit rows.
-    counts : ndarray of int64, optional
-        How often each occurs; once by default.
-    forced : bool, default=False
-        Whether the column is known to hold dates, so that it is enough that one can be read.
-
-    Returns
-    -------
-    DateFormat or None
-        None if they are not dates.
+    fits. Where the order of day and month is open, other rows of the column tell it, and the month
+    comes first if they do not. Takes the distinct strings of the fit rows and how often each
+    occurs, once by default. `forced` means that the column is known to hold dates, so that one that
+    can be read is enough.
 
     Examples
     --------
@@ -177,15 +156,7 @@ def find_date_format(
 def find_ambiguous(values: Sequence[str]) -> str:
     """A date of which a string does not tell whether the month comes first.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Strings.
-
-    Returns
-    -------
-    str
-        The first such string; empty if there is none.
+    Empty if there is none.
 
     Examples
     --------

@@ -16,20 +16,8 @@ from tabnsm.tables.sources import ArraySource, ArrowSource, PandasSource
 def read_mapping(columns: Mapping[Any, Any]) -> ArrowSource:
     """Arrow data from a dict of columns.
 
-    Parameters
-    ----------
-    columns : mapping
-        From name to values: a list, tuple or range, a 1-D array, or a Series.
-
-    Returns
-    -------
-    ArrowSource
-        The columns in their order.
-
-    Raises
-    ------
-    InvalidDataError
-        If a column is a single value, or they differ in length.
+    Values are a list, tuple or range, a 1-D array, or a Series. Raises `InvalidDataError` if a
+    column is a single value, or they differ in length.
 
     Examples
     --------

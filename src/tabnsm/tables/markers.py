@@ -31,16 +31,6 @@ _MARKERS = frozenset({
 def is_marker(values: Sequence[str]) -> NDArray[np.bool_]:
     """Which strings stand for a missing value, in upper or lower case.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Strings.
-
-    Returns
-    -------
-    ndarray of bool
-        One entry per string.
-
     Examples
     --------
     >>> is_marker(["?", " N/A ", "0", "Unknown"])
@@ -51,20 +41,7 @@ def is_marker(values: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def pick(values: Sequence[str], chosen: NDArray[np.bool_]) -> list[str]:
-    """The strings that a mask chooses.
-
-    Parameters
-    ----------
-    values : sequence of str
-        Strings.
-    chosen : ndarray of bool
-        One entry per string.
-
-    Returns
-    -------
-    list of str
-        Those for which the entry is true.
-    """
+    """The strings that a mask chooses."""
     return [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
 
 
@@ -73,17 +50,7 @@ def frequent_values(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """A few strings that occur most often and are no markers.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Distinct strings.
-    counts : ndarray of int64
-        How often each occurs.
-
-    Returns
-    -------
-    tuple
-        At most `SAMPLE_SIZE` of them, and how often each occurs.
+    At most `SAMPLE_SIZE` of them, and how often each occurs.
     """
     # Twice as many, so that markers in several spellings leave enough others.
     order = np.argsort(-counts, kind="stable")[: 2 * SAMPLE_SIZE]
@@ -100,19 +67,7 @@ def mostly_readable(
 ) -> bool:
     """Whether a column of strings is one of numbers, or of dates, in which others are missing.
 
-    Parameters
-    ----------
-    readable, markers : ndarray of bool
-        Which of the distinct strings can be read, and which are markers.
-    counts : ndarray of int64
-        How often each distinct string occurs.
-    n_distinct : int
-        Number of distinct numbers or dates.
-
-    Returns
-    -------
-    bool
-        Whether the strings that cannot be read may count as missing.
+    `n_distinct` counts distinct numbers or dates.
     """
     readable = readable & ~markers
     others = ~(readable | markers)

@@ -65,15 +65,7 @@ class NumberFormat:
     def describe(self, values: Sequence[str]) -> str:
         """The format by an example, for the user.
 
-        Parameters
-        ----------
-        values : sequence of str
-            The distinct strings of the column.
-
-        Returns
-        -------
-        str
-            Empty if the numbers among them are plain.
+        Empty if the numbers among the distinct strings are plain.
 
         Examples
         --------
@@ -115,15 +107,7 @@ _SEPARATORS = [(",", "."), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("'",
 def parse_floats(values: Sequence[str]) -> tuple[Floats, Mask]:
     """Plain numbers and booleans written as strings.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Strings such as "1", " -2.5", "1e3" or "True".
-
-    Returns
-    -------
-    tuple of ndarray
-        The numbers (NaN where there is none) and a mask of those that could be read.
+    Returns the numbers, NaN where there is none, and a mask of those that could be read.
 
     Examples
     --------
@@ -148,18 +132,8 @@ def parse_floats(values: Sequence[str]) -> tuple[Floats, Mask]:
 def parse_numbers(values: Sequence[str], number_format: NumberFormat) -> tuple[Floats, Mask, Mask]:
     """Numbers of one format; plain ones are read too.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Strings.
-    number_format : NumberFormat
-        How they are written.
-
-    Returns
-    -------
-    tuple of ndarray
-        The numbers (NaN where there is none), a mask of those that could be read, and a mask of
-        those that are written just so, with their unit.
+    Returns the numbers, NaN where there is none, a mask of those that could be read, and a mask of
+    those that are written just so, with their unit.
 
     Examples
     --------
@@ -187,19 +161,9 @@ def find_number_format(
 ) -> NumberFormat | None:
     """The format in which nearly all strings of a column are numbers.
 
-    Parameters
-    ----------
-    values : sequence of str
-        Distinct strings of the fit rows.
-    counts : ndarray of int64
-        How often each occurs.
-    forced : bool, default=False
-        Whether the column is known to hold numbers, so that it is enough that one can be read.
-
-    Returns
-    -------
-    NumberFormat or None
-        None if they are something else: text, dates, or codes such as "01234".
+    Takes the distinct strings of the fit rows and how often each occurs; None if they are something
+    else: text, dates, or codes such as "01234". `forced` means that the column is known to hold
+    numbers, so that one that can be read is enough.
 
     Examples
     --------
@@ -237,15 +201,7 @@ def find_number_format(
 def are_codes(values: Sequence[str]) -> bool:
     """Whether strings of digits are codes: leading zeros mean something, as in "01234".
 
-    Parameters
-    ----------
-    values : sequence of str
-        Distinct strings.
-
-    Returns
-    -------
-    bool
-        True if all are digits and one of several digits begins with 0.
+    True if all are digits and one of several digits begins with 0.
 
     Examples
     --------

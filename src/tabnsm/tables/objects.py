@@ -16,22 +16,7 @@ from tabnsm.errors import InvalidDataError
 def from_objects(name: str, values: Any) -> Any:
     """Arrow data from Python objects: one type where they share one, else their strings.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column, for messages.
-    values : sequence of object
-        Values as Python objects.
-
-    Returns
-    -------
-    pyarrow.Array
-        Numbers, dates, durations or strings.
-
-    Raises
-    ------
-    TypeError
-        If a value is nested, such as a dict or a list.
+    Raises TypeError if a value is nested, such as a dict or a list.
     """
     import pyarrow as pa
     import pyarrow.types as pt
@@ -58,18 +43,7 @@ def from_objects(name: str, values: Any) -> Any:
 
 
 def from_times(values: NDArray[Any]) -> Any:
-    """Arrow data from dates or durations of numpy, in microseconds.
-
-    Parameters
-    ----------
-    values : ndarray of datetime64 or timedelta64
-        Values of any unit.
-
-    Returns
-    -------
-    pyarrow.Array
-        Null where a value is NaT.
-    """
+    """Arrow data from dates or durations of numpy, in microseconds."""
     import pyarrow as pa
 
     kind = "datetime64" if values.dtype.kind == "M" else "timedelta64"
@@ -110,17 +84,7 @@ def _is_missing(value: object) -> bool:
 def nested_error(name: str, value: object) -> TypeError:
     """What to say of a column with values inside values.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    value : object
-        An example, or its type.
-
-    Returns
-    -------
-    TypeError
-        To be raised; scikit-learn expects this type and wording.
+    scikit-learn expects this type and wording.
     """
     return TypeError(
         f"Column {name!r} holds nested values: a cell argument must be a string or a number, "

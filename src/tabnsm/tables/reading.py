@@ -26,19 +26,7 @@ _MAX_COLUMNS = 5
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Strings of one column that count as missing.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    expected : str
-        What the column holds.
-    count : int
-        Number of rows.
-    examples : tuple of str
-        The most frequent of these strings.
-    """
+    """Strings of one column that count as missing."""
 
     name: str
     expected: str
@@ -55,26 +43,9 @@ def read_numbers(
 ) -> tuple[NDArray[np.float64], Unreadable | None]:
     """A column as numbers, NaN where missing.
 
-    Parameters
-    ----------
-    column : Column
-        Numbers or strings.
-    number_format : NumberFormat
-        How the strings of the fit rows are written.
-    from_dates : bool
-        Whether dates are read as numbers, as in the fit rows; else they are refused.
-    count_markers : bool, default=False
-        Whether strings such as "?" and "unknown" are among those that are reported.
-
-    Returns
-    -------
-    tuple
-        The numbers, and the strings that are none.
-
-    Raises
-    ------
-    InvalidDataError
-        If the column holds dates, or several strings of which none is a number.
+    Also returns the strings that are no numbers; with `count_markers`, "?" and "unknown" are among
+    them. Raises `InvalidDataError` if the column holds dates, unless they are read as numbers as in
+    the fit rows, or several strings of which none is a number.
     """
     if column.storage not in ("string", "categorical"):
         values = column.to_float()
@@ -97,15 +68,7 @@ def read_numbers(
 def numbers_or_missing(column: Column) -> tuple[NDArray[np.float64], list[str]]:
     """A column that must hold numbers, such as a target, with the format that reads most of it.
 
-    Parameters
-    ----------
-    column : Column
-        Numbers or strings; "?", "unknown" and the like are missing.
-
-    Returns
-    -------
-    tuple
-        The numbers, NaN where missing, and the strings that are neither, the most frequent first.
+    Also returns the strings that are neither numbers nor markers, the most frequent first.
     """
     if column.storage not in ("string", "categorical"):
         return column.to_float(), []
@@ -122,25 +85,9 @@ def read_dates(
     """A date column as microseconds since 1970, beside a mask of the missing ones.
 
     Strings that are no dates count as missing; a column without any value may be of any type.
-
-    Parameters
-    ----------
-    column : Column
-        Dates or strings.
-    date_format : str or None
-        Format, or formats, of strings; None tries all, the preferred one first.
-    count_markers : bool, default=False
-        Whether strings such as "?" and "unknown" are among those that are reported.
-
-    Returns
-    -------
-    tuple
-        Microseconds (0 where missing), the mask, and the strings that are no dates.
-
-    Raises
-    ------
-    InvalidDataError
-        If the column holds numbers.
+    Without a format all are tried. Also returns the strings that are no dates; with
+    `count_markers`, "?" and "unknown" are among them. Raises `InvalidDataError` if the column holds
+    numbers.
     """
     if column.storage == "temporal":
         return *column.to_microseconds(), None
@@ -161,12 +108,8 @@ def read_dates(
 class ReadingNotes:
     """Warnings about strings that were read as numbers or dates.
 
-    Parameters
-    ----------
-    unreadable : list of Unreadable
-        Columns with strings that count as missing.
-    ambiguous : dict of str to DateFormat
-        Columns of dates whose rows do not tell the order of day and month.
+    Columns with strings that count as missing, and columns of dates whose rows do not tell the
+    order of day and month.
     """
 
     unreadable: list[Unreadable] = field(default_factory=list)
@@ -175,10 +118,7 @@ class ReadingNotes:
     def warn(self, *, fitting: bool) -> None:
         """Warn of all columns at once, if there is anything to report.
 
-        Parameters
-        ----------
-        fitting : bool
-            Whether the columns were just understood, so that the user can overrule that.
+        `fitting`: the columns were just understood, so that the user can overrule that.
         """
         if self.unreadable:
             self._warn_unreadable(fitting)

@@ -36,16 +36,10 @@ class TableSource(Protocol):
 
 
 class ArraySource:
-    """A 2-D numpy array.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        The array.
-    """
+    """A 2-D numpy array."""
 
     def __init__(self, matrix: NDArray[Any]) -> None:
-        self._matrix = matrix
+        self._matrix: Any = matrix
         self.n_rows, self.n_columns = matrix.shape
 
     @property
@@ -55,7 +49,7 @@ class ArraySource:
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Several number columns as one float matrix."""
-        block = self._matrix[:, as_slice(positions)]
+        block: NDArray[Any] = self._matrix[:, as_slice(positions)]
         return block if block.dtype.kind == "f" else block.astype(np.float64)
 
     def arrow(self, position: int, name: str) -> Any:
@@ -75,19 +69,14 @@ class ArraySource:
 
 
 class PandasSource:
-    """A pandas DataFrame.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The frame.
-    """
+    """A pandas DataFrame."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.n_rows, self.n_columns = frame.shape
         if "c" in self._kinds:
-            raise _complex(str(frame.columns[self._kinds.index("c")]))
+            name = str(frame.columns[self._kinds.index("c")])
+            raise complex_error(f"column {name!r} is complex")
 
     @cached_property
     def _kinds(self) -> list[str]:
@@ -124,13 +113,7 @@ class PandasSource:
 
 
 class PolarsSource:
-    """A polars DataFrame.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The frame.
-    """
+    """A polars DataFrame."""
 
     def __init__(self, frame: Any) -> None:
         # Neither numpy nor arrow has integers of 128 bits.
@@ -171,13 +154,7 @@ class PolarsSource:
 
 
 class ArrowSource:
-    """A pyarrow Table.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The table.
-    """
+    """A pyarrow Table."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -213,15 +190,6 @@ class ArrowSource:
 def as_slice(positions: Sequence[int]) -> slice | list[int]:
     """Neighbouring columns as a slice, which numpy reads without a copy.
 
-    Parameters
-    ----------
-    positions : sequence of int
-        Columns, at least one.
-
-    Returns
-    -------
-    slice or list of int
-
     Examples
     --------
     >>> as_slice([2, 3, 4]), as_slice([4, 2])
@@ -233,8 +201,8 @@ def as_slice(positions: Sequence[int]) -> slice | list[int]:
     return list(positions)
 
 
-def _complex(name: str) -> InvalidDataError:
+def complex_error(found: str) -> InvalidDataError:
+    """The error for complex numbers; scikit-learn expects how it begins."""
     return InvalidDataError(
-        f"Complex data not supported, column {name!r} is complex. "
-        "Pass real and imaginary parts as two columns."
+        f"Complex data not supported, {found}. Pass real and imaginary parts as two columns."
     )

@@ -8,21 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabnsm.errors import InvalidDataError
-from tabnsm.tables.sources import as_slice
+from tabnsm.tables.sources import ArraySource, as_slice, complex_error
 
 
 def is_sparse(X: Any) -> bool:
     """Whether this is a sparse matrix or array of scipy; scipy is not imported for it.
-
-    Parameters
-    ----------
-    X : object
-        The user's data.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -33,23 +23,13 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsc") and hasattr(X, "nnz")
 
 
-class SparseSource:
-    """A sparse matrix or array of scipy, in any of its formats; what is not stored is 0.
-
-    Parameters
-    ----------
-    matrix : scipy.sparse.sparray or scipy.sparse.spmatrix
-        The matrix.
-    """
+class SparseSource(ArraySource):
+    """A sparse matrix or array of scipy, in any of its formats; what is not stored is 0."""
 
     def __init__(self, matrix: Any) -> None:
         if matrix.dtype.kind == "c":
-            raise InvalidDataError(
-                f"Complex data not supported, got dtype {matrix.dtype}. "
-                "Pass real and imaginary parts as two columns."
-            )
-        self._matrix = matrix.tocsc()  # columns are read one after the other
-        self.n_rows, self.n_columns = matrix.shape
+            raise complex_error(f"got dtype {matrix.dtype}")
+        super().__init__(matrix.tocsc())  # columns are read one after the other
 
     @property
     def is_number(self) -> list[bool]:
@@ -58,15 +38,13 @@ class SparseSource:
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Several columns as one dense float matrix."""
-        block = self._matrix[:, as_slice(positions)].toarray()
-        return np.asarray(block if block.dtype.kind == "f" else block.astype(np.float64))
+        return ArraySource(self._matrix[:, as_slice(positions)].toarray()).numbers(
+            range(len(positions))
+        )
 
     def arrow(self, position: int, name: str) -> Any:
         """One column as arrow data."""
-        import pyarrow as pa
-
-        values = self.numbers([position])[:, 0]
-        return pa.array(np.ascontiguousarray(values, dtype=np.float64), from_pandas=True)
+        return ArraySource(self.numbers([position])).arrow(0, name)
 
     def take(self, rows: NDArray[np.int64]) -> SparseSource:
         """Some rows."""

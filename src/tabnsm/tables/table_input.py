@@ -18,6 +18,7 @@ from tabnsm.tables.sources import (
     PandasSource,
     PolarsSource,
     TableSource,
+    complex_error,
 )
 from tabnsm.tables.sparse import SparseSource, is_sparse
 
@@ -25,16 +26,8 @@ from tabnsm.tables.sparse import SparseSource, is_sparse
 class Table:
     """A table with named columns; the user's data is read, never changed.
 
-    Use :meth:`from_native` to make one.
-
-    Parameters
-    ----------
-    source : TableSource
-        Access to the user's data.
-    names : list of str
-        One name per column.
-    has_names : bool
-        Whether the names are the user's, so that columns are matched by name.
+    Use :meth:`from_native` to make one. `has_names` is true if the names are the user's, so that
+    columns are matched by name.
 
     Examples
     --------
@@ -55,24 +48,8 @@ class Table:
         """Wrap a pandas, polars or pyarrow table, a 2-D array, a list of rows or a dict of columns.
 
         Arrays may be sparse matrices of scipy. Any other eager frame that narwhals knows is read
-        through arrow.
-
-        Parameters
-        ----------
-        X : table-like
-            The user's data.
-        min_rows : int, default=1
-            Rows that it must have; 0 to predict.
-
-        Returns
-        -------
-        Table
-            A view of it.
-
-        Raises
-        ------
-        InvalidDataError
-            If it is empty, not two-dimensional, complex, lazy, or has two columns of one name.
+        through arrow. Raises `InvalidDataError` if it has fewer than `min_rows` rows, is not two-
+        dimensional, complex, lazy, or has two columns of one name.
         """
         if isinstance(X, Table):
             return X
@@ -102,33 +79,11 @@ class Table:
         return self._source.is_number
 
     def position(self, name: str) -> int:
-        """Position of a column.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        int
-            Its position, from 0.
-        """
+        """Position of a column."""
         return self._positions[name]
 
     def column(self, name: str) -> Column:
-        """One column with its conversions.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        Column
-            The column.
-        """
+        """One column with its conversions."""
         if self._kept is None:
             return self._read_column(name)
         if name not in self._kept:
@@ -165,35 +120,13 @@ class Table:
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Several number columns as one matrix, NaN where missing.
 
-        Parameters
-        ----------
-        positions : sequence of int
-            Columns for which `is_number` holds.
-
-        Returns
-        -------
-        ndarray
-            Matrix of the source's own float type, or float64.
-
-        Shape
-        -----
-        (n_rows, len(positions))
+        `is_number` holds for them. The matrix, (n_rows, len(positions)), is of the source's float
+        type, or float64.
         """
         return self._source.numbers(positions)
 
     def take(self, rows: NDArray[np.int64]) -> Table:
-        """Some rows as a table of their own.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            Row numbers.
-
-        Returns
-        -------
-        Table
-            A table of ``len(rows)`` rows.
-        """
+        """Some rows as a table of their own."""
         return Table(self._source.take(np.asarray(rows)), self.names, self.has_names)
 
 
@@ -243,10 +176,7 @@ def _as_matrix(X: Any) -> NDArray[Any]:
             "Pass a DataFrame or a 2-D array."
         ) from error
     if matrix.dtype.kind == "c":
-        raise InvalidDataError(
-            f"Complex data not supported, got dtype {matrix.dtype}. "
-            "Pass real and imaginary parts as two columns."
-        )
+        raise complex_error(f"got dtype {matrix.dtype}")
     if matrix.ndim != 2:
         raise _not_two_dimensional(matrix.ndim, X)
     return matrix

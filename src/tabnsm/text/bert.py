@@ -43,30 +43,10 @@ class BertForward:
     The arithmetic is that of the model it is made from, without what equal lengths make
     superfluous, and with one matrix for queries, keys and values. It holds no state, so that
     threads can share it.
-
-    Parameters
-    ----------
-    words : Tensor
-        Embedding of each token.
-    positions : Tensor
-        Embedding of each place, that of the first segment added.
-    embedding_norm : Norm
-        LayerNorm of their sum.
-    layers : tuple of Layer
-        Encoder layers.
-    n_heads : int
-        Attention heads.
-    eps : float
-        Of the LayerNorms.
-
-    Shape
-    -----
-    words : (n_tokens, d_text)
-    positions : (n_positions, d_text)
     """
 
-    words: Tensor
-    positions: Tensor
+    words: Tensor  # (n_tokens, d_text)
+    positions: Tensor  # (n_positions, d_text), the embedding of the first segment added
     embedding_norm: Norm
     layers: tuple[Layer, ...]
     n_heads: int
@@ -76,22 +56,8 @@ class BertForward:
     def of(cls, bert: Any, precision: str) -> BertForward:
         """Read the weights of a model of transformers.
 
-        Parameters
-        ----------
-        bert : transformers.BertModel
-            The model.
-        precision : {"float32", "int8"}
-            Arithmetic of the matrix products.
-
-        Returns
-        -------
-        BertForward
-            In float32 it shares embeddings and norms with the model.
-
-        Raises
-        ------
-        AttributeError, KeyError
-            If the model is not built like BERT.
+        In float32 it shares embeddings and norms with the model. Raises AttributeError or KeyError
+        if the model is not built like BERT.
         """
         weights = {name: tensor.detach().float() for name, tensor in bert.state_dict().items()}
 
@@ -130,23 +96,7 @@ class BertForward:
 
     @torch.inference_mode()
     def __call__(self, ids: Tensor) -> Tensor:
-        """Embed texts that have equally many tokens.
-
-        Parameters
-        ----------
-        ids : Tensor
-            Token ids, int64.
-
-        Returns
-        -------
-        Tensor
-            Rows of unit length, float32.
-
-        Shape
-        -----
-        ids : (n_texts, n_tokens)
-        result : (n_texts, d_text)
-        """
+        """Embed texts that have equally many tokens: (n_texts, n_tokens) to (n_texts, d_text)."""
         n_texts, n_tokens = ids.shape
         first, *others = self.layers
         x, projected = self._begin(first, ids)

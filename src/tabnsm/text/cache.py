@@ -96,15 +96,7 @@ def clear_cache() -> int:
 
 
 class TextCache:
-    """Embeddings of one encoder, by content; any trouble with the disk ends in "not cached".
-
-    Parameters
-    ----------
-    fingerprint : str
-        Identity of the encoder.
-    d_text : int
-        Length of an embedding.
-    """
+    """Embeddings of one encoder, by content; any trouble with the disk ends in "not cached"."""
 
     def __init__(self, fingerprint: str, d_text: int) -> None:
         self._prefix = hashlib.sha256(fingerprint.encode())
@@ -127,24 +119,7 @@ class TextCache:
         self.close()
 
     def get(self, texts: Sequence[str], out: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Look strings up.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Strings.
-        out : ndarray of float32
-            Filled with the embeddings that were found.
-
-        Returns
-        -------
-        ndarray of bool
-            Which of them were found.
-
-        Shape
-        -----
-        out : (len(texts), d_text)
-        """
+        """Fill `out` with the embeddings that are known; which of them were found."""
         found = np.zeros(len(texts), dtype=bool)
         if self._connection is None:
             return found
@@ -174,19 +149,7 @@ class TextCache:
         return found
 
     def put(self, texts: Sequence[str], embeddings: NDArray[np.float32]) -> None:
-        """Store embeddings in one short transaction, so that finished work is kept.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Strings.
-        embeddings : ndarray of float32
-            One row per string.
-
-        Shape
-        -----
-        embeddings : (len(texts), d_text)
-        """
+        """Store embeddings in one short transaction, so that finished work is kept."""
         if self._connection is None:
             return
         now = int(time.time())

@@ -25,10 +25,7 @@ CREATE INDEX IF NOT EXISTS embeddings_used ON embeddings (used);
 def cache_path() -> Path:
     """Place of the cache: `TABNSM_CACHE`, else the user's cache folder.
 
-    Returns
-    -------
-    Path
-        The file, which may not exist yet.
+    It may not exist yet.
     """
     chosen = os.environ.get("TABNSM_CACHE")
     if chosen:
@@ -46,15 +43,7 @@ def cache_path() -> Path:
 def connect(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a cache that exists, and close it at the end.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Yields
-    ------
-    sqlite3.Connection
-        Waits for other processes rather than failing.
+    It waits for other processes rather than failing.
     """
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS)
     try:
@@ -66,20 +55,7 @@ def connect(path: Path) -> Iterator[sqlite3.Connection]:
 def open_cache_file(path: Path) -> sqlite3.Connection:
     """Open the cache, making it first where there is none.
 
-    Parameters
-    ----------
-    path : Path
-        The file; its folder exists.
-
-    Returns
-    -------
-    sqlite3.Connection
-        Ready to read and write.
-
-    Raises
-    ------
-    sqlite3.DatabaseError
-        If the file is damaged, or cannot be written.
+    Raises `sqlite3.DatabaseError` if the file is damaged, or cannot be written.
     """
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS)
     try:
@@ -96,18 +72,7 @@ def open_cache_file(path: Path) -> sqlite3.Connection:
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """Size of what an open cache holds, pages that are free to be used again left out.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The open cache.
-
-    Returns
-    -------
-    int
-        Size in bytes.
-    """
+    """Size of what an open cache holds, pages that are free to be used again left out."""
     pages, free, size = (
         int(connection.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("page_count", "freelist_count", "page_size")
@@ -116,13 +81,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def limit_bytes() -> int:
-    """Size above which embeddings are removed: `TABNSM_CACHE_LIMIT_MB`, else 2 GB.
-
-    Returns
-    -------
-    int
-        Size in bytes.
-    """
+    """Size above which embeddings are removed: `TABNSM_CACHE_LIMIT_MB`, else 2 GB."""
     text = os.environ.get("TABNSM_CACHE_LIMIT_MB", "").strip()
     try:
         limit = float(text) if text else _DEFAULT_LIMIT_MB
@@ -137,32 +96,10 @@ def limit_bytes() -> int:
 
 
 def side_files(path: Path) -> tuple[Path, Path]:
-    """Files that SQLite keeps beside the cache while it is open.
-
-    Parameters
-    ----------
-    path : Path
-        The cache.
-
-    Returns
-    -------
-    tuple of Path
-        They need not exist.
-    """
+    """Files that SQLite keeps beside the cache while it is open."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
 def file_bytes(path: Path) -> int:
-    """Size of the cache on disk.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    int
-        Size in bytes, side files included.
-    """
+    """Size of the cache on disk."""
     return sum(part.stat().st_size for part in (path, *side_files(path)) if part.exists())

@@ -18,17 +18,6 @@ class DeferredEncoder:
     """A sentence-transformers model on this machine, known by its files until it is used.
 
     Strings whose embeddings are cached need no model, and to build one takes seconds.
-
-    Parameters
-    ----------
-    name : str
-        "minilm" or a folder.
-    precision : {"float32", "int8"}
-        Arithmetic of its matrix products.
-    fingerprint : str
-        That of its files.
-    d_text : int
-        Length of an embedding.
     """
 
     def __init__(self, name: str, precision: str, fingerprint: str, d_text: int) -> None:
@@ -41,24 +30,7 @@ class DeferredEncoder:
     def find(cls, name: str, precision: str, d_text: int) -> DeferredEncoder | None:
         """The model of that name, if its fingerprint can be computed without building it.
 
-        Parameters
-        ----------
-        name : str
-            "minilm", a folder, or the name of a model that was downloaded before.
-        precision : {"float32", "int8"}
-            Arithmetic of its matrix products.
-        d_text : int
-            Length of an embedding.
-
-        Returns
-        -------
-        DeferredEncoder or None
-            None if it must be loaded to know it.
-
-        Raises
-        ------
-        MissingExtraError
-            If the extra "text" is not installed.
+        None if it must be loaded to know it. Needs the extra "text".
         """
         if importlib.util.find_spec("sentence_transformers") is None:
             raise MissingExtraError("text", "Text columns")
@@ -81,37 +53,11 @@ class DeferredEncoder:
         return encoder
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
-        """Embed strings.
-
-        Parameters
-        ----------
-        texts : list of str
-            Strings.
-
-        Returns
-        -------
-        ndarray of float32
-            Rows of unit length.
-
-        Shape
-        -----
-        (len(texts), d_text)
-        """
+        """Embed strings."""
         return self._encoder.encode(texts)
 
     def count_truncated(self, texts: list[str]) -> int:
-        """Count the strings with more tokens than the model reads.
-
-        Parameters
-        ----------
-        texts : list of str
-            Strings.
-
-        Returns
-        -------
-        int
-            How many are cut.
-        """
+        """Count the strings with more tokens than the model reads."""
         return self._encoder.count_truncated(texts)
 
 

@@ -25,16 +25,7 @@ SecondsLeft = Callable[[], float]
 class TextTooSlowError(Exception):
     """Texts take longer to embed than the time limit of a fit allows.
 
-    Parameters
-    ----------
-    work : str
-        What takes so long, as the start of a sentence.
-    seconds : float
-        How long it would still take.
-    seconds_left : float
-        Of the time limit.
-    n_done : int, default 0
-        Texts that were embedded.
+    `work` is what takes so long, as the start of a sentence; `n_done` texts were embedded.
     """
 
     def __init__(self, work: str, seconds: float, seconds_left: float, n_done: int = 0) -> None:
@@ -55,32 +46,8 @@ def embed_texts(
 ) -> NDArray[np.float32]:
     """Embed strings; alike lengths go together, so that the encoder has little to pad.
 
-    Parameters
-    ----------
-    texts : list of str
-        Distinct strings.
-    encoder : TextEncoder
-        Embeds what is not in the cache.
-    use_cache : bool
-        Look strings up on disk, and keep what is new there.
-    verbose : int, default=0
-        1 shows a progress bar.
-    seconds_left : callable or None
-        Seconds left of a time limit, of which texts may take half.
-
-    Returns
-    -------
-    ndarray of float32
-        One row per string.
-
-    Raises
-    ------
-    TextTooSlowError
-        If the time limit is too short for them; those embedded so far are in the cache.
-
-    Shape
-    -----
-    (len(texts), d_text)
+    Strings are distinct. Of the `seconds_left` of a time limit they may take half, else
+    `TextTooSlowError` is raised; those embedded so far are in the cache.
     """
     embeddings = np.empty((len(texts), encoder.d_text), dtype=np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")

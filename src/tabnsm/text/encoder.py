@@ -46,17 +46,8 @@ class TextEncoder(Protocol):
 def load_encoder(encoder: str | TextEncoder, precision: str = "float32") -> TextEncoder:
     """The encoder that an option asks for.
 
-    Parameters
-    ----------
-    encoder : str or TextEncoder
-        "minilm", a local path, the name of a model on this machine, or an encoder.
-    precision : {"float32", "int8"}, default="float32"
-        Arithmetic of a model; an encoder that is given has its own.
-
-    Returns
-    -------
-    TextEncoder
-        Ready to embed strings.
+    It is "minilm", a local path, the name of a model on this machine, or an encoder, which has its
+    own precision.
     """
     if isinstance(encoder, str):
         from tabnsm.text.sentence import SentenceEncoder
@@ -81,21 +72,7 @@ def recall_encoder(
 ) -> TextEncoder:
     """The encoder of a saved model; one that its files prove to be the same is not loaded yet.
 
-    Parameters
-    ----------
-    encoder : str or TextEncoder
-        As for :func:`load_encoder`.
-    precision : {"float32", "int8"}
-        Arithmetic of a model.
-    fingerprint : str
-        Of the encoder that the model was fitted with.
-    d_text : int
-        Length of its embeddings.
-
-    Returns
-    -------
-    TextEncoder
-        Possibly another one, which its fingerprint shows.
+    It may be another one, which its fingerprint shows.
     """
     if isinstance(encoder, str):
         from tabnsm.text.deferred import DeferredEncoder

@@ -18,18 +18,6 @@ class Int8Linear:
     result does not depend on the other rows. Sums of integers are exact, so that the oneDNN
     kernel and plain float32 arithmetic, which stands in where that is missing, agree in all bits.
 
-    Parameters
-    ----------
-    weight : Tensor
-        Weights, float32.
-    bias : Tensor
-        Bias, float32.
-
-    Shape
-    -----
-    weight : (d_out, d_in)
-    bias : (d_out,)
-
     Examples
     --------
     >>> linear = Int8Linear(torch.tensor([[1.0, -1.0]]), torch.tensor([0.5]))
@@ -49,23 +37,7 @@ class Int8Linear:
         self._levels = levels.t().contiguous() if self._packed is None else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Apply the map.
-
-        Parameters
-        ----------
-        x : Tensor
-            Inputs, float32.
-
-        Returns
-        -------
-        Tensor
-            Outputs, float32.
-
-        Shape
-        -----
-        x : (N, d_in)
-        result : (N, d_out)
-        """
+        """Apply the map: (N, d_in) to (N, d_out)."""
         low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)  # (N, 1)
         step = ((high - low) / _INPUT_LEVELS).clamp_min_(1e-30)
         # The conversion cuts off, so a half more makes it round.

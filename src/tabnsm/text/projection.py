@@ -21,48 +21,17 @@ _STATISTICS_ROWS = 16_384
 
 @dataclass(frozen=True)
 class TextProjection:
-    """Standardised features of embeddings, all of them or along some directions.
+    """Standardised features of embeddings, all of them or along orthonormal directions."""
 
-    Parameters
-    ----------
-    center : Tensor
-        Mean over the training rows, float64.
-    scale : Tensor
-        Standard deviation of each feature over the training rows, float64.
-    directions : Tensor or None, default=None
-        Orthonormal directions, one column per feature, float64; None for the axes themselves.
-
-    Shape
-    -----
-    center : (d_text,)
-    scale : (d,)
-    directions : (d_text, d)
-    """
-
-    center: Tensor
-    scale: Tensor
-    directions: Tensor | None = None
+    center: Tensor  # (d_text,), over the training rows
+    scale: Tensor  # (d,)
+    directions: Tensor | None = None  # (d_text, d); None is the axes themselves
 
     @classmethod
     def along_axes(cls, embeddings: Tensor, counts: Tensor) -> TextProjection:
         """Standardise each dimension of the embeddings.
 
-        Parameters
-        ----------
-        embeddings : Tensor
-            One row per distinct text, float32.
-        counts : Tensor
-            Training rows with each text.
-
-        Returns
-        -------
-        TextProjection
-            As many features as dimensions.
-
-        Shape
-        -----
-        embeddings : (n_texts, d_text)
-        counts : (n_texts,)
+        `counts` are the training rows with each distinct text.
         """
         weight = counts.double() / counts.sum()
         center = _sum_of_parts(embeddings, weight, lambda part, share: share @ part)
@@ -78,20 +47,9 @@ class TextProjection:
     ) -> list[TextProjection]:
         """Find the principal directions of each of several columns.
 
-        Every column gets what it needs for `KEPT_VARIANCE`, or an even share of what the
-        others leave of `n_features`. The target plays no part.
-
-        Parameters
-        ----------
-        columns : sequence of tuple of Tensor
-            Embeddings of a column's distinct texts, and the training rows with each.
-        n_features : int
-            Features of all columns together, unless there are more columns.
-
-        Returns
-        -------
-        list of TextProjection
-            One per column, each with a feature at least.
+        Every column gets what it needs for `KEPT_VARIANCE`, or an even share of what the others
+        leave of `n_features`. The target plays no part. A column is the embeddings of its distinct
+        texts, and the training rows with each; it gets one feature at least.
         """
         spectra = [_spectrum(embeddings, counts) for embeddings, counts in columns]
         widths = share_out([spectrum.n_needed for spectrum in spectra], n_features)
@@ -107,20 +65,7 @@ class TextProjection:
     def __call__(self, embeddings: Tensor) -> Tensor:
         """Features of texts; overwrites the embeddings where there are no directions.
 
-        Parameters
-        ----------
-        embeddings : Tensor
-            One row per text, float32.
-
-        Returns
-        -------
-        Tensor
-            Features, float32; a row's bits do not depend on the others.
-
-        Shape
-        -----
-        embeddings : (n_texts, d_text)
-        result : (n_texts, d)
+        A row's bits do not depend on the others.
         """
         if self.directions is None:
             for part in torch.split(embeddings, _STATISTICS_ROWS):
@@ -180,17 +125,7 @@ def _sum_of_parts(embeddings: Tensor, weight: Tensor, term: Term) -> Tensor:
 def share_out(needs: Sequence[int], total: int) -> list[int]:
     """Give each what it needs, or an even share of what the others leave.
 
-    Parameters
-    ----------
-    needs : sequence of int
-        What each could use.
-    total : int
-        What there is.
-
-    Returns
-    -------
-    list of int
-        What each gets, 1 at least.
+    Each gets 1 at least.
 
     Examples
     --------

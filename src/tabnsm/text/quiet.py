@@ -13,13 +13,7 @@ _LIBRARIES = ("sentence_transformers", "transformers", "huggingface_hub")
 
 @contextlib.contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Keep load reports, progress bars and warnings of the model libraries from being shown.
-
-    Yields
-    ------
-    None
-        Everything is as before when it ends.
-    """
+    """Keep load reports, progress bars and warnings of the model libraries from being shown."""
     loggers = [logging.getLogger(name) for name in _LIBRARIES]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

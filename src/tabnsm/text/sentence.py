@@ -222,24 +222,7 @@ class SentenceEncoder:
 def fingerprint_of(
     folder: Path, max_seq_length: int | None, weights: Iterable[torch.Tensor], precision: str
 ) -> str:
-    """SHA-256 over all that decides an embedding; the order of the weights does not matter.
-
-    Parameters
-    ----------
-    folder : Path
-        With the settings of pooling.
-    max_seq_length : int or None
-        Tokens that the model reads.
-    weights : iterable of Tensor
-        All weights.
-    precision : {"float32", "int8"}
-        Arithmetic of the matrix products.
-
-    Returns
-    -------
-    str
-        In hexadecimal digits.
-    """
+    """SHA-256 over all that decides an embedding; the order of the weights does not matter."""
     digest = hashlib.sha256(f"{max_seq_length}".encode())
     for path in sorted(folder.glob("*/config.json")):
         digest.update(path.read_bytes())
@@ -254,19 +237,7 @@ def fingerprint_of(
 def find_folder(name: str) -> Path:
     """Where a model should be; there may be nothing.
 
-    Parameters
-    ----------
-    name : str
-        "minilm" or a folder.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    MissingExtraError
-        If the weights of "minilm" are not installed.
+    The name is "minilm", which needs the extra "text", or a folder.
     """
     return _minilm_folder() if name == "minilm" else Path(name)
 

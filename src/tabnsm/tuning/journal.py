@@ -1,4 +1,9 @@
-"""The file of a study: many processes write to it, and any of them may be killed at any time."""
+"""The file of a study: many processes write to it, and any of them may be killed at any time.
+
+Storage and repeats are Optuna's. Its heartbeat is not used: only its databases have one, a killed
+trial would be repeated no sooner than a grace period later, and never if it was killed before the
+first beat; a machine that was suspended would run trials twice. Locks of the kernel tell at once.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tabnsm.atomic import is_at
@@ -63,7 +67,7 @@ class StudyFile:
             raise
 
     def acquire(self) -> bool:
-        """Lock the journal for a write, as Optuna asks, and mend what a killed writer left."""
+        """Lock the journal for a write, as Optuna asks, and repair what a killed writer left."""
         self._take(WRITE)
         drop_torn_line(self.path)
         return True
@@ -97,12 +101,7 @@ class StudyFile:
     def __enter__(self) -> StudyFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close_lock_file()
 
     def _open_lock_file(self) -> int:
@@ -154,7 +153,7 @@ def check_journal(path: Path) -> None:
 def drop_torn_line(path: Path) -> None:
     """Cut off what follows the last line break: the start of a line whose writer was killed.
 
-    Optuna's readers pass over it while it is the last, but the next line would be glued to it
+    Optuna's readers pass over it while it is the last, but the next line would be appended to it
     and make the journal unreadable.
     """
     with open(path, "r+b") as file:

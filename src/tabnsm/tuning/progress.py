@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,15 +10,7 @@ from tabnsm.tuning.result import TrialRecord
 
 
 class SearchProgress:
-    """Show trials on stderr: nothing at level 0, a live bar at 1, a line per trial from 2.
-
-    Parameters
-    ----------
-    verbose : int
-    n_trials : int
-    score_name : str
-        What the score is called.
-    """
+    """Show trials on stderr: nothing at level 0, a live bar at 1, a line per trial from 2."""
 
     def __init__(self, verbose: int, n_trials: int, score_name: str) -> None:
         self.verbose = verbose
@@ -42,12 +32,7 @@ class SearchProgress:
         self.progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
     def start(self, n_done: int, best: TrialRecord | None) -> None:

@@ -26,20 +26,13 @@ N_RANDOM_TRIALS = 8
 PRUNER = {"n_startup_trials": 4, "n_warmup_steps": 3, "n_min_trials": 3}
 # A trial whose process died or that failed is tried once more: memory or a disk may have been
 # full. It may also be what kills the process, so that once is all.
-MAX_ATTEMPTS = 2
+MAX_REPEATS = 1
 
 
 class TrialQueue:
     """The trials of a study, as one of perhaps many processes sees them.
 
-    Parameters
-    ----------
-    space : mapping of str to Parameter
-    n_trials : int
-        Trials in all.
-    random_state : int
-    file : StudyFile or None
-        None keeps the study in memory.
+    `n_trials` counts those of earlier runs; without a file the study is kept in memory.
     """
 
     def __init__(
@@ -84,7 +77,7 @@ class TrialQueue:
     def next_trial(self) -> Trial | None:
         """Choose what to try next, or None when all trials are done or taken."""
         with self._alone():
-            self._release_the_dead()
+            self._release_killed()
             n_taken = self.n_taken
             if n_taken >= self.n_trials:
                 return None
@@ -97,10 +90,10 @@ class TrialQueue:
 
     @property
     def n_taken(self) -> int:
-        """Trials that are done, or that a living process is at."""
+        """Trials that are done, or that a running process is at."""
         return sum(self._is_taken(trial) for trial in self._trials())
 
-    def _release_the_dead(self) -> None:
+    def _release_killed(self) -> None:
         """Give up the trials of processes that are gone, and queue them again."""
         from optuna.trial import TrialState
 
@@ -112,21 +105,21 @@ class TrialQueue:
 
     def put_back(self, number: int, count: bool) -> None:
         """End a trial without a score and queue it once more, if that is worth it."""
+        from optuna.storages import RetryHeartbeatStaleTrialCallback
         from optuna.trial import TrialState
 
-        trial = self._trials()[number]
+        trial = self.study.get_trials()[number]
         if trial.state.is_finished():  # Ctrl-C came after its last line was written
             return
-        attempt = trial.user_attrs.get("attempt", 1)
-        params = dict(trial.params)
-        if not self._is_whole(params):
-            # Killed while it was drawn: a queued trial says what it was to be.
-            params, count = trial.system_attrs.get("fixed_params", {}), False
-        may_repeat = self._is_whole(params) and (not count or attempt < MAX_ATTEMPTS)
-        if may_repeat and number not in self._retried():
+        if not self._is_whole(trial.params):
+            # Killed while it was drawn: drawn again, it gets the same values.
+            trial.params, trial.distributions, count = {}, {}, False
+        if not count:
+            trial.user_attrs["n_put_back"] = trial.user_attrs.get("n_put_back", 0) + 1
+        if number not in self._retried():
             # Queued before it is given up: a kill in between must not lose it.
-            attributes = {"retry_of": number, "attempt": attempt + int(count)}
-            self.study.enqueue_trial(params, user_attrs=attributes)
+            n_repeats = MAX_REPEATS + trial.user_attrs.get("n_put_back", 0)
+            RetryHeartbeatStaleTrialCallback(max_retry=n_repeats)(self.study, trial)
         self.study.tell(number, state=TrialState.FAIL)
 
     def _is_whole(self, params: Mapping[str, Any]) -> bool:
@@ -141,7 +134,7 @@ class TrialQueue:
         return bool(trial.state != TrialState.WAITING)
 
     def _retried(self) -> set[int]:
-        return {t.user_attrs["retry_of"] for t in self._trials() if "retry_of" in t.user_attrs}
+        return {k for t in self._trials() for k in t.system_attrs.get("retry_history", ())}
 
     def _sampler(self, n_taken: int) -> Any:
         """A sampler for the next trial, seeded by its place: a resumed search draws the same."""
@@ -196,7 +189,7 @@ def tidy(params: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna without its log lines and its words on experimental parts."""
+    """Optuna without its log lines and its warnings about experimental parts."""
     try:
         import optuna
     except ImportError as error:

@@ -20,12 +20,7 @@ from tabnsm.tuning.report import Report
 class TuningRows:
     """The rows of a search: split once, encoded once per set of encoder options.
 
-    Parameters
-    ----------
-    rows : FitRows
-    device : torch.device
-    verbose : int
-        1 or more shows a bar while texts are embedded.
+    `verbose` of 1 or more shows a bar while texts are embedded.
     """
 
     def __init__(self, rows: FitRows, device: torch.device, verbose: int) -> None:

@@ -187,6 +187,6 @@ def _run_trial(
         queue.put_back(trial.number, count=True)
     else:
         queue.study.tell(trial, score)
-    said = "" if failure is None else f"{type(failure).__name__}: {failure}"
-    progress.end(queue.records()[trial.number], said)
+    shown = "" if failure is None else f"{type(failure).__name__}: {failure}"
+    progress.end(queue.records()[trial.number], shown)
     return failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import help_text
 from tabnsm_bench.cli import baselines, datasets, figures, run, statistics, studies, suite, tune
 
 app = typer.Typer(

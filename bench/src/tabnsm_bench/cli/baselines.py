@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import help_text
 from tabnsm_bench.cli.arguments import AsJson, table_console
 
 BASELINES_HELP = help_text(

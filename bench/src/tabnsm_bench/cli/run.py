@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import help_text
 from tabnsm_bench.cli.arguments import (
     DATA_DIR,
     FAILED,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabnsm.cli.teaching import help_text
+from tabnsm.cli.arguments import help_text
 from tabnsm.errors import InvalidOptionError
 from tabnsm_bench.cli.arguments import (
     DATA_DIR,

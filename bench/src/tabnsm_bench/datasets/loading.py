@@ -185,7 +185,7 @@ def _missing(descriptor: Descriptor, data_dir: str | Path | None) -> str:
         for other in all_descriptors(data_dir).values()
         if other.is_part and other.paper == descriptor.paper and find_file(other.key, data_dir)
     ]
-    return message + (f" At hand is a part of it: {', '.join(parts)}." if parts else "")
+    return message + (f" A part of it is available: {', '.join(parts)}." if parts else "")
 
 
 def _stem(path: Path) -> str:
