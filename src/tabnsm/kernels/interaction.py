@@ -27,6 +27,10 @@ PARAMETERS = (
 )
 TOKEN_MULTIPLE = 16
 """Token widths are multiples of this: the widest vector of any variant, in floats."""
+MAX_NARROW = 128
+"""Features up to which rows share vectors; beyond it they go one at a time."""
+MAX_NARROW_SELECTED, HEAD_MULTIPLE = 16, 4
+"""Selected blocks up to which, and multiple of widths of heads with which, rows can do so."""
 
 
 def serves(tokens: Tensor) -> bool:
@@ -93,6 +97,36 @@ class _Shape(NamedTuple):
     compress_stride: int
     options: BlockOptions
 
+    def is_narrow(self, tokens: Tensor) -> bool:
+        """Whether rows of such tokens share vectors; the number of rows has no part in it."""
+        _, n_features, d_token = tokens.shape
+        ranks_logits = self.options.group_size == 1 and not self.options.overlap.shape[1]
+        return (
+            n_features <= MAX_NARROW
+            and ranks_logits
+            and self.options.n_selected <= MAX_NARROW_SELECTED
+            and d_token // self.n_heads % HEAD_MULTIPLE == 0
+        )
+
+    def library(self, tokens: Tensor) -> ctypes.CDLL:
+        """The variant for these tokens: the width of a head has no part in it if rows share."""
+        d_token = tokens.shape[-1]
+        compiled = library(d_token if self.is_narrow(tokens) else d_token // self.n_heads)
+        assert compiled is not None
+        return compiled
+
+    def room(self, tokens: Tensor) -> _Saved:
+        """Room for what the backward pass takes over; the kernel alone knows its layout."""
+        n_rows, n_features, d_token = tokens.shape
+        if self.is_narrow(tokens):
+            n_rows += -n_rows % self.library(tokens).tabnsm_lanes()
+        m = self.options.n_selected
+        return _Saved(
+            tokens.new_empty((n_rows, n_features, d_token)),
+            tokens.new_empty((n_rows, self.n_heads, 6, n_features)),
+            tokens.new_empty((n_rows, self.n_heads, n_features, m), dtype=torch.int32),
+        )
+
 
 class _Parameter(ctypes.Structure):
     _fields_ = (
@@ -109,7 +143,7 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         ("attention", Problem),
         *((x, ctypes.c_int64) for x in ("d_token", "n_gates", "compress_block", "compress_stride")),
-        ("chunk", ctypes.c_int64),
+        *((x, ctypes.c_int64) for x in ("chunk", "narrow")),
         *((x, ctypes.c_void_p) for x in ("tokens", "attended", "out", "d_out", "d_tokens")),
         ("parameter", _Parameter * len(PARAMETERS)),
     )
@@ -134,8 +168,7 @@ def _run(
     d_tokens: Tensor | None = None,
 ) -> None:
     """Forward into `out`, or backward from `d_out` into `d_tokens` and `gradients`."""
-    compiled = library(tokens.shape[-1] // shape.n_heads)
-    assert compiled is not None
+    compiled = shape.library(tokens)
     n_rows, n_features, d_token = tokens.shape
     options = shape.options
     small = tokens.numel() * d_token < SMALL_WORK
@@ -158,6 +191,7 @@ def _run(
     problem.compress_block = shape.compress_block_size
     problem.compress_stride = shape.compress_stride
     problem.chunk = weights["feature_weight1"].shape[0] if "feature_weight1" in weights else 0
+    problem.narrow = shape.is_narrow(tokens)
     problem.tokens = tokens.data_ptr()
     for name, x in (("out", out), ("d_out", d_out), ("d_tokens", d_tokens)):
         setattr(problem, name, None if x is None else x.data_ptr())
@@ -183,12 +217,7 @@ class _Interaction(torch.autograd.Function):
         n_rows, n_features, _ = tokens.shape
         saved = None
         if any(ctx.needs_input_grad):
-            m = shape.options.n_selected
-            saved = _Saved(
-                torch.empty_like(tokens),
-                tokens.new_empty((n_rows, shape.n_heads, 6, n_features)),
-                tokens.new_empty((n_rows, shape.n_heads, n_features, m), dtype=torch.int32),
-            )
+            saved = shape.room(tokens)
         out = tokens.new_empty((n_rows, n_features))
         _run(shape, tokens, dict(zip(names, weights, strict=True)), saved, out=out)
         if saved is not None:
