@@ -13,7 +13,7 @@ if platform.machine().lower() in ("x86_64", "amd64"):
     VARIANTS["avx2"] = ["-mavx2", "-mfma"]
     VARIANTS["avx512"] = ["-mavx512f", "-mavx2", "-mfma"]
 # -O3 is needed, not a wish: it turns the short loops over accumulators into registers.
-INCLUDED = ("sparse_attention", "lanes", "lane_attention", "narrow")
+INCLUDED = ("sparse_attention", "lanes", "lane_attention", "narrow", "head")
 FLAGS = ["-std=gnu11", "-O3", "-funroll-loops", "-g0", "-fvisibility=hidden", "-pthread"]
 
 setup(

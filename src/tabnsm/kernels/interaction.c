@@ -720,11 +720,11 @@ static void run_row(Row *row, int64_t index, int backward) {
 static void work_rows(void *argument) {
     Batch *batch = argument;
     Row row;
-    void *memory = NULL;
     memset(&row, 0, sizeof row);
     size_t size = lay_out_row(batch, &row, NULL);
-    if (posix_memalign(&memory, 64, size)) return; /* the other threads take over */
-    memset(memory, 0, size);
+    char *memory = borrow(size);
+    if (!memory) return; /* the other threads take over */
+    memset(memory, 0, size); /* padding must be zeros, and finite */
     lay_out_row(batch, &row, memory);
     aim(&row);
     int64_t n_rows = batch->problem->attention.n_rows;
@@ -737,7 +737,7 @@ static void work_rows(void *argument) {
         for (int64_t i = part * n_rows / batch->n_parts; i < last; i++)
             run_row(&row, i, batch->backward);
     }
-    free(memory);
+    give_back(memory);
 }
 
 static void work_batch(void *argument) {
@@ -746,11 +746,6 @@ static void work_batch(void *argument) {
         work_bundles(argument);
     else
         work_rows(argument);
-}
-
-static void *work_batch_in_thread(void *argument) {
-    work_batch(argument);
-    return NULL;
 }
 
 /* Copies of the weights in both directions; with base NULL only counts. */
@@ -796,20 +791,6 @@ static void write_gradients(const Interaction *problem, const Matrix *weight, fl
     }
 }
 
-static void run_batch(Batch *batch, int64_t n_threads) {
-    pthread_t threads[MAX_THREADS];
-    int n = 0;
-    if (n_threads > 1 && batch->problem->attention.parallel) {
-        batch->problem->attention.parallel(work_batch, batch, (unsigned)n_threads, 0);
-        return;
-    }
-    while (n < n_threads - 1 && n < MAX_THREADS &&
-           !pthread_create(&threads[n], NULL, work_batch_in_thread, batch))
-        n++;
-    work_batch(batch);
-    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
-}
-
 /* Returns 0 on success, 1 when memory ran out. */
 __attribute__((visibility("default"))) int tabnsm_interaction(const Interaction *problem,
                                                               int backward) {
@@ -824,17 +805,19 @@ __attribute__((visibility("default"))) int tabnsm_interaction(const Interaction 
     if (backward && batch.n_parts > MAX_PARTS) batch.n_parts = MAX_PARTS;
     size_t packed = pack_weights(problem, weight, NULL);
     size_t size = packed + (backward ? lay_out_totals(weight, batch.n_parts, total, NULL) : 0);
-    void *memory = NULL;
-    if (posix_memalign(&memory, 64, size)) return 1;
+    char *memory = borrow(size);
+    if (!memory) return 1;
     memset(memory, 0, size);
     pack_weights(problem, weight, memory);
-    if (backward) lay_out_totals(weight, batch.n_parts, total, (char *)memory + packed);
-    run_batch(&batch, problem->attention.n_threads);
+    if (backward) lay_out_totals(weight, batch.n_parts, total, memory + packed);
+    run_threads(work_batch, &batch, problem->attention.n_threads, problem->attention.parallel);
     int failed = batch.next < batch.n_parts;
     if (backward && !failed) write_gradients(problem, weight, total, batch.n_parts);
-    free(memory);
+    give_back(memory);
     return failed;
 }
 
 /* Rows that go together in narrow tables: saved tensors have room for a multiple of these. */
 __attribute__((visibility("default"))) int tabnsm_lanes(void) { return LANES; }
+
+#include "head.c"

@@ -128,7 +128,9 @@ class _Shape(NamedTuple):
         )
 
 
-class _Parameter(ctypes.Structure):
+class Parameter(ctypes.Structure):
+    """A weight as the kernels see it: addresses of values and gradient, and its shape."""
+
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("gradient", ctypes.c_void_p),
@@ -145,7 +147,7 @@ class _Problem(ctypes.Structure):
         *((x, ctypes.c_int64) for x in ("d_token", "n_gates", "compress_block", "compress_stride")),
         *((x, ctypes.c_int64) for x in ("chunk", "narrow")),
         *((x, ctypes.c_void_p) for x in ("tokens", "attended", "out", "d_out", "d_tokens")),
-        ("parameter", _Parameter * len(PARAMETERS)),
+        ("parameter", Parameter * len(PARAMETERS)),
     )
 
 
@@ -200,7 +202,7 @@ def _run(
             x = weights[name]
             gradient = None if gradients is None else gradients[name].data_ptr()
             rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
-            problem.parameter[i] = _Parameter(x.data_ptr(), gradient, rows, columns)
+            problem.parameter[i] = Parameter(x.data_ptr(), gradient, rows, columns)
     if compiled.tabnsm_interaction(ctypes.byref(problem), int(d_out is not None)):
         raise MemoryError(f"no memory to mix {n_features} features of width {d_token}")
 

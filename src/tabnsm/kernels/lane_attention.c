@@ -34,8 +34,6 @@ typedef struct {
     int32_t *count; /* 0, 1, 2, ... */
 } Heads;
 
-INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 INLINE void score_keys(const float *const *x, const float *y, int64_t y_pitch, const int32_t *keys,
                        int64_t d_head, float *out, int64_t n, const int n_keys) {
     vec sum[QUERIES][KEYS] = {{{0}}};

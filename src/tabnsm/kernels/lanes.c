@@ -16,6 +16,8 @@
 #define GRADIENT_ROWS 4
 #define GRADIENT_COLUMNS (LANES / 4)
 
+typedef float loose_quad __attribute__((vector_size(16), aligned(4), may_alias));
+
 /* Number (i, j) of a tensor in lanes is the vector at data + i * row + j * column. */
 typedef struct {
     float *data;
@@ -27,6 +29,8 @@ typedef struct {
     const float *data;
     int64_t row, column;
 } Weights;
+
+INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE Grid grid(float *data, int64_t row, int64_t column) {
     return (Grid){data, row * LANES, column * LANES};
@@ -140,6 +144,14 @@ static void lane_gradient(Grid a, Grid b, int64_t m, int64_t k, int64_t n, float
                 }
             }
             vec sums = sum_each(sum);
+#if GRADIENT_COLUMNS == 4
+            if (i + GRADIENT_ROWS <= m && j + GRADIENT_COLUMNS <= k) {
+                Lanes parts = {sums};
+                for (int s = 0; s < GRADIENT_ROWS; s++)
+                    *(loose_quad *)(total + (i + s) * total_row + j) += parts.part[s];
+                continue;
+            }
+#endif
             for (int s = 0; s < GRADIENT_ROWS && i + s < m; s++)
                 for (int t = 0; t < GRADIENT_COLUMNS && j + t < k; t++)
                     total[(i + s) * total_row + j + t] += sums[s * GRADIENT_COLUMNS + t];
@@ -167,10 +179,8 @@ INLINE void turn_quads(quad *x) {
     x[3] = __builtin_shuffle(b, d, (iquad){2, 3, 6, 7});
 }
 
-typedef float loose_quad __attribute__((vector_size(16), aligned(4), may_alias));
-
 /* `count` numbers of each of n rows to lanes; lanes past the last row are zeros. */
-static void to_lanes(const float *rows, int64_t pitch, int64_t n, int64_t count, float *lanes) {
+static void to_lanes(const float *rows, int64_t pitch, int64_t n, int64_t count, Grid lanes) {
     for (int64_t r = 0; r < LANES; r += 4) {
         int64_t c = 0;
         for (; c + 4 <= count; c += 4) {
@@ -181,26 +191,28 @@ static void to_lanes(const float *rows, int64_t pitch, int64_t n, int64_t count,
                 else
                     x[i] = (quad){0};
             turn_quads(x);
-            for (int i = 0; i < 4; i++) *(loose_quad *)(lanes + (c + i) * LANES + r) = x[i];
+            for (int i = 0; i < 4; i++)
+                *(loose_quad *)(lanes.data + (c + i) * lanes.row + r) = x[i];
         }
         for (; c < count; c++)
             for (int64_t i = r; i < r + 4; i++)
-                lanes[c * LANES + i] = i < n ? rows[i * pitch + c] : 0.0f;
+                lanes.data[c * lanes.row + i] = i < n ? rows[i * pitch + c] : 0.0f;
     }
 }
 
-static void from_lanes(const float *lanes, int64_t count, float *rows, int64_t pitch, int64_t n) {
+static void from_lanes(Grid lanes, int64_t count, float *rows, int64_t pitch, int64_t n) {
     for (int64_t r = 0; r < n; r += 4) {
         int64_t c = 0;
         for (; c + 4 <= count; c += 4) {
             quad x[4];
             for (int i = 0; i < 4; i++)
-                x[i] = *(const loose_quad *)(lanes + (c + i) * LANES + r);
+                x[i] = *(const loose_quad *)(lanes.data + (c + i) * lanes.row + r);
             turn_quads(x);
             for (int i = 0; i < 4 && r + i < n; i++)
                 *(loose_quad *)(rows + (r + i) * pitch + c) = x[i];
         }
         for (; c < count; c++)
-            for (int64_t i = r; i < r + 4 && i < n; i++) rows[i * pitch + c] = lanes[c * LANES + i];
+            for (int64_t i = r; i < r + 4 && i < n; i++)
+                rows[i * pitch + c] = lanes.data[c * lanes.row + i];
     }
 }

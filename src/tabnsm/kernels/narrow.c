@@ -46,7 +46,7 @@ static void load_tokens(Bundle *b, int64_t first_row) {
         int64_t row = first_row + g * LANES, n = least(LANES, p->attention.n_rows - row);
         for (int64_t i = 0; i < b->n_features; i++)
             to_lanes(p->tokens + row * pitch + i * d, pitch, n, d,
-                     b->x + (g * b->n_features + i) * d * LANES);
+                     columns_of(b->x + (g * b->n_features + i) * d * LANES, d));
     }
 }
 
@@ -560,7 +560,7 @@ static void backward_bundle(Bundle *b, int64_t first_row) {
     for (int64_t g = 0; g < b->n_groups; g++) {
         int64_t row = first_row + g * LANES, n = least(LANES, p->attention.n_rows - row);
         for (int64_t i = 0; i < b->n_features; i++)
-            from_lanes(b->d_x + (g * b->n_features + i) * d * LANES, d,
+            from_lanes(columns_of(b->d_x + (g * b->n_features + i) * d * LANES, d), d,
                        p->d_tokens + row * pitch + i * d, pitch, n);
     }
 }
@@ -673,10 +673,9 @@ static void run_bundle(Bundle *b, int64_t first_row, int backward) {
 static void work_bundles(void *argument) {
     Batch *batch = argument;
     Bundle b;
-    void *memory = NULL;
     memset(&b, 0, sizeof b);
-    size_t size = lay_out_bundle(batch, &b, NULL);
-    if (posix_memalign(&memory, 64, size)) return; /* the other threads take over */
+    char *memory = borrow(lay_out_bundle(batch, &b, NULL));
+    if (!memory) return; /* the other threads take over */
     lay_out_bundle(batch, &b, memory);
     int64_t n_rows = batch->problem->attention.n_rows;
     int64_t step = groups_per_bundle(batch->problem) * LANES, n = (n_rows + step - 1) / step;
@@ -688,5 +687,5 @@ static void work_bundles(void *argument) {
         for (int64_t i = part * n / batch->n_parts; i < last; i++)
             run_bundle(&b, i * step, batch->backward);
     }
-    free(memory);
+    give_back(memory);
 }
