@@ -120,6 +120,7 @@ class _Shape(NamedTuple):
         n_rows, n_features, d_token = tokens.shape
         if self.is_narrow(tokens):
             n_rows += -n_rows % self.library(tokens).tabnsm_lanes()
+            d_token += 1  # columns are an odd number of vectors apart
         m = self.options.n_selected
         return _Saved(
             tokens.new_empty((n_rows, n_features, d_token)),

@@ -147,6 +147,20 @@ static void select_blocks(Heads *h, int64_t from, int64_t n_queries) {
     }
 }
 
+/* Sets `first` of all blocks in n vectors of selected ones. */
+INLINE void mark_selected(Heads *h, const int32_t *selected, int64_t n) {
+    if (h->n_blocks > 32) {
+        for (int64_t i = 0; i < n * LANES; i++) h->first[selected[i]] = 1;
+        return;
+    }
+    ivec bits = {0};
+    int32_t all = 0;
+    for (int64_t i = 0; i < n; i++)
+        bits |= (1 - (ivec){0}) << *(const loose_ivec *)(selected + i * LANES);
+    for (int i = 0; i < LANES; i++) all |= bits[i];
+    for (int64_t b = 0; b < h->n_blocks; b++) h->first[b] |= all >> b & 1;
+}
+
 /* Which blocks and keys these queries meet: those in a window, and those that a row selects. */
 static void meet_blocks(Heads *h, int64_t from, int64_t n_queries) {
     const Problem *p = h->problem;
@@ -156,7 +170,7 @@ static void meet_blocks(Heads *h, int64_t from, int64_t n_queries) {
     end = least(end, h->n_features - 1) / size;
     const int32_t *selected = h->selected + from * m * LANES;
     for (int64_t b = 0; b < h->n_blocks; b++) h->first[b] = all || (b >= begin && b <= end);
-    for (int64_t i = 0; !all && i < n_queries * m * LANES; i++) h->first[selected[i]] = 1;
+    if (!all) mark_selected(h, selected, n_queries * m);
     h->n_keys = h->n_met = 0;
     for (int64_t b = 0; b < h->n_blocks; b++) {
         if (!h->first[b]) continue;
@@ -175,14 +189,16 @@ static void meet_blocks(Heads *h, int64_t from, int64_t n_queries) {
         }
 }
 
-INLINE int64_t block_members(const Heads *h, int64_t b) {
-    return least(h->problem->block_size, h->n_features - b * h->problem->block_size);
-}
-
-/* The window of a query among the keys that are met. */
+/* A stretch of the keys that are met. */
 typedef struct {
     int64_t first, n;
 } Span;
+
+/* That of the block that is met as number b. */
+INLINE Span keys_of(const Heads *h, int64_t b) {
+    int64_t size = h->problem->block_size, block = h->blocks[b];
+    return (Span){h->first[block], least(size, h->n_features - block * size)};
+}
 
 INLINE Span window_of(const Heads *h, int64_t query) {
     int64_t size = h->problem->block_size, reach = h->problem->window_size;
@@ -228,12 +244,12 @@ static void weigh_compressed(Heads *h, int64_t query, float *logits) {
 /* Logits of one query become the joint weights of the keys in both other branches. */
 static void weigh_keys(Heads *h, int64_t query, float *logits, const ivec *mask) {
     Span span = window_of(h, query);
-    float *near = logits + span.first * LANES;
+    float *near = logits + span.first * LANES, *window = h->window, log2_scale = h->log2_scale;
     vec lowest = splat(-__builtin_inff()), top = largest_of(near, span.n, lowest), sum = {0};
     vec shift = -top * h->log2_scale;
     for (int64_t j = 0; j < span.n; j++) {
-        vec p = exp2_vec(load(near + j * LANES) * h->log2_scale + shift);
-        store(h->window + j * LANES, p);
+        vec p = exp2_vec(load(near + j * LANES) * log2_scale + shift);
+        store(window + j * LANES, p);
         sum += p;
     }
     vec near_inverse = 1.0f / sum;
@@ -242,26 +258,28 @@ static void weigh_keys(Heads *h, int64_t query, float *logits, const ivec *mask)
     top = lowest;
     sum = (vec){0};
     for (int64_t b = 0; b < h->n_met; b++) {
-        const float *x = logits + h->first[h->blocks[b]] * LANES;
-        vec high = largest_of(x, block_members(h, h->blocks[b]), lowest);
+        Span keys = keys_of(h, b);
+        vec high = largest_of(logits + keys.first * LANES, keys.n, lowest);
         top = max_vec(choose(mask[b], high, top), top);
     }
     shift = -top * h->log2_scale;
     for (int64_t b = 0; b < h->n_met; b++) {
-        float *x = logits + h->first[h->blocks[b]] * LANES;
-        for (int64_t j = 0; j < block_members(h, h->blocks[b]); j++) {
-            vec p = masked(mask[b], exp2_vec(load(x + j * LANES) * h->log2_scale + shift));
+        Span keys = keys_of(h, b);
+        float *x = logits + keys.first * LANES, scale = h->log2_scale;
+        ivec seen = mask[b];
+        for (int64_t j = 0; j < keys.n; j++) {
+            vec p = masked(seen, exp2_vec(load(x + j * LANES) * scale + shift));
             store(x + j * LANES, p);
             sum += p;
         }
     }
     vec inverse = 1.0f / sum, weight = inverse * gate_of(h, query, SELECTED);
     keep_stats(h, query, SELECTED, top, inverse);
-    for (int64_t j = 0; j < h->n_keys; j++)
+    for (int64_t j = 0, n = h->n_keys; j < n; j++)
         store(logits + j * LANES, load(logits + j * LANES) * weight);
     weight = near_inverse * gate_of(h, query, WINDOW);
     for (int64_t j = 0; j < span.n; j++)
-        store(near + j * LANES, load(near + j * LANES) + weight * load(h->window + j * LANES));
+        store(near + j * LANES, load(near + j * LANES) + weight * load(window + j * LANES));
 }
 
 static void attend_queries(Heads *h, int64_t from) {
@@ -314,10 +332,10 @@ static void unweigh_keys(Heads *h, int64_t query, float *p, float *dp, const ive
     Span span = window_of(h, query);
     const float *stats = h->stats + query * 6 * LANES;
     float *d_gate = h->d_gates + query * h->gate_pitch, *window = h->window;
-    float *window_dp = window + h->n_features * LANES;
+    float *window_dp = window + h->n_features * LANES, log2_scale = h->log2_scale;
     vec shift = -load(stats + 2 * WINDOW * LANES) * h->log2_scale, dot = {0};
     for (int64_t j = 0; j < span.n; j++) {
-        vec x = exp2_vec(load(p + (span.first + j) * LANES) * h->log2_scale + shift);
+        vec x = exp2_vec(load(p + (span.first + j) * LANES) * log2_scale + shift);
         vec dx = load(dp + (span.first + j) * LANES);
         store(window + j * LANES, x);
         store(window_dp + j * LANES, dx);
@@ -330,9 +348,10 @@ static void unweigh_keys(Heads *h, int64_t query, float *p, float *dp, const ive
     shift = -load(stats + 2 * SELECTED * LANES) * h->log2_scale;
     dot = (vec){0};
     for (int64_t b = 0; b < h->n_met; b++) {
-        int64_t first = h->first[h->blocks[b]];
-        for (int64_t j = first; j < first + block_members(h, h->blocks[b]); j++) {
-            vec x = masked(mask[b], exp2_vec(load(p + j * LANES) * h->log2_scale + shift));
+        Span keys = keys_of(h, b);
+        ivec seen = mask[b];
+        for (int64_t j = keys.first; j < keys.first + keys.n; j++) {
+            vec x = masked(seen, exp2_vec(load(p + j * LANES) * log2_scale + shift));
             store(p + j * LANES, x);
             dot += x * load(dp + j * LANES);
         }

@@ -32,10 +32,6 @@ typedef struct {
 
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-INLINE Grid grid(float *data, int64_t row, int64_t column) {
-    return (Grid){data, row * LANES, column * LANES};
-}
-
 INLINE Weights turned(Weights w) { return (Weights){w.data, w.column, w.row}; }
 
 INLINE vec inverse_root(vec x) {

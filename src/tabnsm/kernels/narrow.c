@@ -12,6 +12,8 @@
 typedef struct {
     const Interaction *problem;
     int64_t n_features, d, d_head, n_heads, n_gates, n_blocks, n_hidden;
+    /* Floats between columns; odd numbers of vectors, so that columns spread over the cache. */
+    int64_t step, qkv_step, block_step, hidden_step;
     int64_t n_groups, n; /* groups of LANES rows in this bundle, and columns: tokens of groups */
     float *x, *normed, *inverse, *qkv, *gates;
     float *blocks[2], *hidden[2], *compressed[2], *active; /* keys, values; [block][group][head] */
@@ -34,8 +36,11 @@ INLINE Weights matrix_of(const Bundle *b, int parameter) {
     return (Weights){p->data, p->columns, 1};
 }
 
-/* `width` numbers per column, one column after another. */
-INLINE Grid columns_of(float *data, int64_t width) { return grid(data, 1, width); }
+/* Numbers one after another, columns `step` floats apart. */
+INLINE Grid columns_of(float *data, int64_t step) { return (Grid){data, LANES, step}; }
+
+/* The same with features in place of numbers, and numbers in place of columns. */
+INLINE Grid features_of(float *data, int64_t step) { return (Grid){data, step, LANES}; }
 
 /* ---- forward ---- */
 
@@ -46,7 +51,7 @@ static void load_tokens(Bundle *b, int64_t first_row) {
         int64_t row = first_row + g * LANES, n = least(LANES, p->attention.n_rows - row);
         for (int64_t i = 0; i < b->n_features; i++)
             to_lanes(p->tokens + row * pitch + i * d, pitch, n, d,
-                     columns_of(b->x + (g * b->n_features + i) * d * LANES, d));
+                     columns_of(b->x + (g * b->n_features + i) * b->step, b->step));
     }
 }
 
@@ -54,13 +59,13 @@ static void normalize_lanes(Bundle *b) {
     int64_t d = b->d;
     const float *scale = vector_of(b, NORM);
     for (int64_t i = 0; i < b->n; i++) {
-        const float *x = b->x + i * d * LANES;
+        const float *x = b->x + i * b->step;
         vec sum = {0};
         for (int64_t j = 0; j < d; j++) sum += load(x + j * LANES) * load(x + j * LANES);
         vec inverse = inverse_root(sum * (1.0f / (float)d) + NORM_EPSILON);
         store(b->inverse + i * LANES, inverse);
         for (int64_t j = 0; j < d; j++)
-            store(b->normed + (i * d + j) * LANES, load(x + j * LANES) * inverse * scale[j]);
+            store(b->normed + i * b->step + j * LANES, load(x + j * LANES) * inverse * scale[j]);
     }
 }
 
@@ -71,16 +76,16 @@ INLINE int64_t block_column(const Bundle *b, int64_t block) {
 
 /* Cut the keys (part 0) or values (part 1) into blocks, with the offsets of their places. */
 static void cut_lane_blocks(Bundle *b, int part) {
-    int64_t size = b->problem->compress_block, d_head = b->d_head, width = size * d_head;
+    int64_t size = b->problem->compress_block, d_head = b->d_head;
     const float *offset = vector_of(b, part ? V_OFFSET : K_OFFSET);
     float *to = b->blocks[part];
     for (int64_t block = 0; block < b->n_blocks; block++)
         for (int64_t g = 0; g < b->n_groups; g++)
-            for (int64_t h = 0; h < b->n_heads; h++, to += width * LANES) {
+            for (int64_t h = 0; h < b->n_heads; h++, to += b->block_step) {
                 int64_t first = block * size, n = least(size, b->n_features - first);
-                const float *x = b->qkv + ((g * b->n_features + first) * 3 + 1 + part) * b->d * LANES +
-                                 h * d_head * LANES;
-                for (int64_t i = 0; i < n; i++, x += 3 * b->d * LANES)
+                const float *x = b->qkv + (g * b->n_features + first) * b->qkv_step +
+                                 ((1 + part) * b->d + h * d_head) * LANES;
+                for (int64_t i = 0; i < n; i++, x += b->qkv_step)
                     for (int64_t c = 0; c < d_head; c++)
                         store(to + (i * d_head + c) * LANES,
                               load(x + c * LANES) + offset[i * d_head + c]);
@@ -106,31 +111,31 @@ static int stretches(const Bundle *b, Stretch *parts) {
 static void compress_lanes(Bundle *b) {
     Stretch parts[2];
     int n_parts = stretches(b, parts);
-    int64_t width = b->problem->compress_block * b->d_head, n = block_column(b, b->n_blocks);
+    int64_t n = block_column(b, b->n_blocks);
     for (int part = 0; part < 2; part++) {
         int first = part ? V_OFFSET : K_OFFSET;
-        Grid hidden = columns_of(b->hidden[part], b->n_hidden);
+        Grid hidden = columns_of(b->hidden[part], b->hidden_step);
         cut_lane_blocks(b, part);
         for (int s = 0; s < n_parts; s++) {
-            Grid x = columns_of(b->blocks[part] + parts[s].from * width * LANES, width);
-            Grid y = columns_of(hidden.data + parts[s].from * b->n_hidden * LANES, b->n_hidden);
+            Grid x = columns_of(b->blocks[part] + parts[s].from * b->block_step, b->block_step);
+            Grid y = columns_of(hidden.data + parts[s].from * b->hidden_step, b->hidden_step);
             lane_product(matrix_of(b, first + 1), vector_of(b, first + 2), x, y, b->n_hidden,
                          parts[s].n, parts[s].width, SET);
         }
-        for (int64_t i = 0; i < n * b->n_hidden * LANES; i += LANES)
+        for (int64_t i = 0; i < n * b->hidden_step; i += LANES)
             store(b->active + i, gelu_vec(load(hidden.data + i)));
         lane_product(matrix_of(b, first + 3), vector_of(b, first + 4),
-                     columns_of(b->active, b->n_hidden),
-                     columns_of(b->compressed[part], b->d_head), b->d_head, n, b->n_hidden, SET);
+                     columns_of(b->active, b->hidden_step),
+                     columns_of(b->compressed[part], b->d_head * LANES), b->d_head, n, b->n_hidden, SET);
     }
 }
 
 static void project_lanes(Bundle *b) {
     int64_t d = b->d, n_gates = 3 * b->n_gates;
-    Grid qkv = columns_of(b->qkv, 3 * d);
+    Grid qkv = columns_of(b->qkv, b->qkv_step);
     normalize_lanes(b);
-    lane_product(matrix_of(b, QKV), NULL, columns_of(b->normed, d), qkv, 3 * d, b->n, d, SET);
-    lane_product(matrix_of(b, GATE_W), vector_of(b, GATE_B), qkv, columns_of(b->gates, n_gates),
+    lane_product(matrix_of(b, QKV), NULL, columns_of(b->normed, b->step), qkv, 3 * d, b->n, d, SET);
+    lane_product(matrix_of(b, GATE_W), vector_of(b, GATE_B), qkv, columns_of(b->gates, n_gates * LANES),
                  n_gates, b->n, d, SET);
     for (int64_t i = 0; i < b->n * n_gates * LANES; i += LANES)
         store(b->gates + i, sigmoid_vec(load(b->gates + i)));
@@ -143,7 +148,7 @@ static Heads *aim_heads(Bundle *b, int64_t group, int64_t head) {
     int64_t d = b->d, start = group * b->n_features, at = head * b->d_head * LANES;
     int64_t cmp = (group * b->n_heads + head) * b->d_head * LANES;
     int64_t gate = head % b->n_gates * 3 * LANES, index = (group * b->n_heads + head) * b->n_features;
-    const float *qkv = b->qkv + start * 3 * d * LANES + at;
+    const float *qkv = b->qkv + start * b->qkv_step + at;
     h->q = qkv;
     h->k = qkv + d * LANES;
     h->v = qkv + 2 * d * LANES;
@@ -155,7 +160,7 @@ static Heads *aim_heads(Bundle *b, int64_t group, int64_t head) {
     h->selected = b->selected;
     if (b->problem->attention.selected) h->selected += index * b->problem->attention.n_selected * LANES;
     if (b->d_qkv) {
-        float *d_qkv = b->d_qkv + start * 3 * d * LANES + at;
+        float *d_qkv = b->d_qkv + start * b->qkv_step + at;
         h->dq = d_qkv;
         h->dk = d_qkv + d * LANES;
         h->dv = d_qkv + 2 * d * LANES;
@@ -190,10 +195,10 @@ typedef struct {
 static void blend_lanes(Bundle *b, Segment s) {
     int64_t d = b->d;
     float weight = vector_of(b, TOKEN_WEIGHT)[0];
-    const float *x = b->x + s.from * d * LANES;
-    for (int64_t i = 0; i < s.n * d * LANES; i += LANES) store(b->u + i, weight * load(x + i));
-    lane_product(matrix_of(b, OUT), NULL, columns_of(b->attended + s.from * d * LANES, d),
-                 columns_of(b->u, d), d, s.n, d, ADD);
+    const float *x = b->x + s.from * b->step;
+    for (int64_t i = 0; i < s.n * b->step; i += LANES) store(b->u + i, weight * load(x + i));
+    lane_product(matrix_of(b, OUT), NULL, columns_of(b->attended + s.from * b->step, b->step),
+                 columns_of(b->u, b->step), d, s.n, d, ADD);
 }
 
 /* Centre and scale one column; returns the inverse deviation. */
@@ -216,20 +221,20 @@ static void mix_lanes(Bundle *b, Segment s) {
     int64_t d = b->d, chunk = b->problem->chunk, n = s.n_features;
     const float *scale = vector_of(b, LN1_SCALE), *shift = vector_of(b, LN1_SHIFT);
     for (int64_t i = 0; i < s.n; i++) {
-        float *x = b->level + i * d * LANES;
-        store(b->rate + i * LANES, standardize_column(b->u + i * d * LANES, d, x));
+        float *x = b->level + i * b->step;
+        store(b->rate + i * LANES, standardize_column(b->u + i * b->step, d, x));
         for (int64_t j = 0; j < d; j++)
             store(x + j * LANES, load(x + j * LANES) * scale[j] + shift[j]);
     }
-    lane_product(matrix_of(b, E1_W), vector_of(b, E1_B), columns_of(b->level, d),
-                 columns_of(b->e1, d), d, s.n, d, SET_RELU);
-    lane_product(matrix_of(b, E2_W), vector_of(b, E2_B), columns_of(b->e1, d),
-                 columns_of(b->e2, d), d, s.n, d, SET);
+    lane_product(matrix_of(b, E1_W), vector_of(b, E1_B), columns_of(b->level, b->step),
+                 columns_of(b->e1, b->step), d, s.n, d, SET_RELU);
+    lane_product(matrix_of(b, E2_W), vector_of(b, E2_B), columns_of(b->e1, b->step),
+                 columns_of(b->e2, b->step), d, s.n, d, SET);
     for (int64_t g = 0; g < s.n_groups; g++) {
         /* Over features: their numbers in one component are a column. */
-        Grid level = grid(b->level + g * n * d * LANES, d, 1);
-        Grid f1 = grid(b->f1 + g * chunk * d * LANES, d, 1);
-        Grid f2 = grid(b->f2 + g * n * d * LANES, d, 1);
+        Grid level = features_of(b->level + g * n * b->step, b->step);
+        Grid f1 = features_of(b->f1 + g * chunk * b->step, b->step);
+        Grid f2 = features_of(b->f2 + g * n * b->step, b->step);
         lane_product(matrix_of(b, F1_W), vector_of(b, F1_B), level, f1, chunk, d, n, SET_RELU);
         lane_product(matrix_of(b, F2_W), vector_of(b, F2_B), f1, f2, n, d, chunk, SET);
     }
@@ -245,8 +250,8 @@ INLINE vec sum_column(const float *x, int64_t d) {
 INLINE vec fuse_lanes(Bundle *b, int64_t i) {
     int64_t d = b->d;
     const float *scale = vector_of(b, LN2_SCALE), *shift = vector_of(b, LN2_SHIFT);
-    const float *e2 = b->e2 + i * d * LANES, *f2 = b->f2 + i * d * LANES;
-    float *x = b->e1 + i * d * LANES; /* e1 is not needed any more */
+    const float *e2 = b->e2 + i * b->step, *f2 = b->f2 + i * b->step;
+    float *x = b->e1 + i * b->step; /* e1 is not needed any more */
     for (int64_t j = 0; j < d * LANES; j += LANES)
         store(x + j, gelu_vec(load(e2 + j)) * load(f2 + j));
     standardize_column(x, d, x);
@@ -265,8 +270,8 @@ static void forward_segment(Bundle *b, Segment s, int64_t first_row) {
     blend_lanes(b, s);
     if (p->chunk) mix_lanes(b, s);
     for (int64_t i = 0; i < s.n; i++) {
-        vec sum = (1.0f + mixed) * sum_column(b->u + i * d * LANES, d) +
-                  skip * sum_column(b->x + (s.from + i) * d * LANES, d);
+        vec sum = (1.0f + mixed) * sum_column(b->u + i * b->step, d) +
+                  skip * sum_column(b->x + (s.from + i) * b->step, d);
         if (p->chunk) sum += fuse_lanes(b, i);
         sum *= 1.0f / (float)d;
         int64_t row = first_row + (s.from + i) / b->n_features * LANES;
@@ -313,7 +318,7 @@ INLINE void add_vec(float *to, vec x) { store(to, load(to) + x); }
 
 /* Sums of `d` vectors are added to a parameter's gradient and start again at zero. */
 static void collect(float *sums, int64_t d, float *total) {
-    lane_sums(grid(sums, 1, 0), d, 1, total);
+    lane_sums((Grid){sums, LANES, 0}, d, 1, total);
     memset(sums, 0, sizeof(vec) * d);
 }
 
@@ -321,8 +326,8 @@ static void collect(float *sums, int64_t d, float *total) {
 static void fuse_lanes_back(Bundle *b, int64_t i, vec d_mean, float *scales, float *shifts) {
     int64_t d = b->d;
     const float *scale = vector_of(b, LN2_SCALE), *shift = vector_of(b, LN2_SHIFT);
-    const float *e2 = b->e2 + i * d * LANES, *f2 = b->f2 + i * d * LANES;
-    float *d_e = b->d_e + i * d * LANES, *d_f = b->d_f + i * d * LANES;
+    const float *e2 = b->e2 + i * b->step, *f2 = b->f2 + i * b->step;
+    float *d_e = b->d_e + i * b->step, *d_f = b->d_f + i * b->step;
     float *xhat = b->scratch, *active = xhat + d * LANES, *d_x = active + d * LANES;
     for (int64_t j = 0; j < d * LANES; j += LANES) {
         vec x = load(e2 + j), density, area = normal_vec(x, &density);
@@ -348,23 +353,23 @@ static void fuse_lanes_back(Bundle *b, int64_t i, vec d_mean, float *scales, flo
 }
 
 /* Sums over components and lanes for each of n features, added to `total`. */
-static void feature_sums(const float *x, int64_t n, int64_t d, float *total) {
-    for (int64_t i = 0; i < n; i++) total[i] += sum_lanes(sum_column(x + i * d * LANES, d));
+static void feature_sums(const Bundle *b, const float *x, int64_t n, float *total) {
+    for (int64_t i = 0; i < n; i++) total[i] += sum_lanes(sum_column(x + i * b->step, b->d));
 }
 
 /* Through the branch over features of one group: d_level += what d_f brings; uses d_g. */
 static void mix_features_back(Bundle *b, int64_t n, int64_t group) {
     int64_t d = b->d, chunk = b->problem->chunk;
-    float **total = b->total, *f1_data = b->f1 + group * chunk * d * LANES;
-    float *d_f_data = b->d_f + group * n * d * LANES;
-    Grid level = grid(b->level + group * n * d * LANES, d, 1), f1 = grid(f1_data, d, 1);
-    Grid d_f = grid(d_f_data, d, 1), d_g = grid(b->d_g, d, 1);
-    Grid d_level = grid(b->d_level + group * n * d * LANES, d, 1);
-    feature_sums(d_f_data, n, d, total[F2_B]);
+    float **total = b->total, *f1_data = b->f1 + group * chunk * b->step;
+    float *d_f_data = b->d_f + group * n * b->step;
+    Grid level = features_of(b->level + group * n * b->step, b->step), f1 = features_of(f1_data, b->step);
+    Grid d_f = features_of(d_f_data, b->step), d_g = features_of(b->d_g, b->step);
+    Grid d_level = features_of(b->d_level + group * n * b->step, b->step);
+    feature_sums(b, d_f_data, n, total[F2_B]);
     lane_gradient(d_f, f1, n, chunk, d, total[F2_W], chunk);
     lane_product(turned(matrix_of(b, F2_W)), NULL, d_f, d_g, chunk, d, n, SET);
-    relu_back(f1_data, chunk * d * LANES, b->d_g);
-    feature_sums(b->d_g, chunk, d, total[F1_B]);
+    relu_back(f1_data, chunk * b->step, b->d_g);
+    feature_sums(b, b->d_g, chunk, total[F1_B]);
     lane_gradient(d_g, level, chunk, n, d, total[F1_W], chunk);
     lane_product(turned(matrix_of(b, F1_W)), NULL, d_g, d_level, n, d, chunk, ADD);
 }
@@ -373,12 +378,12 @@ static void mix_features_back(Bundle *b, int64_t n, int64_t group) {
 static void mix_lanes_back(Bundle *b, Segment s) {
     int64_t d = b->d;
     float **total = b->total, *scales = b->scratch, *shifts = scales + d * LANES;
-    Grid d_e = columns_of(b->d_e, d), e1 = columns_of(b->e1, d), d_g = columns_of(b->d_g, d);
-    Grid level = columns_of(b->level, d), d_level = columns_of(b->d_level, d);
+    Grid d_e = columns_of(b->d_e, b->step), e1 = columns_of(b->e1, b->step), d_g = columns_of(b->d_g, b->step);
+    Grid level = columns_of(b->level, b->step), d_level = columns_of(b->d_level, b->step);
     lane_sums(d_e, d, s.n, total[E2_B]);
     lane_gradient(d_e, e1, d, d, s.n, total[E2_W], d);
     lane_product(turned(matrix_of(b, E2_W)), NULL, d_e, d_g, d, s.n, d, SET);
-    relu_back(b->e1, s.n * d * LANES, b->d_g);
+    relu_back(b->e1, s.n * b->step, b->d_g);
     lane_sums(d_g, d, s.n, total[E1_B]);
     lane_gradient(d_g, level, d, d, s.n, total[E1_W], d);
     lane_product(turned(matrix_of(b, E1_W)), NULL, d_g, d_level, d, s.n, d, SET);
@@ -387,8 +392,8 @@ static void mix_lanes_back(Bundle *b, Segment s) {
     const float *scale = vector_of(b, LN1_SCALE);
     memset(scales, 0, sizeof(vec) * 2 * d);
     for (int64_t i = 0; i < s.n; i++) {
-        float *xhat = b->level + i * d * LANES, *dx = b->d_level + i * d * LANES;
-        standardize_column(b->u + i * d * LANES, d, xhat);
+        float *xhat = b->level + i * b->step, *dx = b->d_level + i * b->step;
+        standardize_column(b->u + i * b->step, d, xhat);
         for (int64_t j = 0; j < d; j++) {
             vec g = load(dx + j * LANES);
             add_vec(scales + j * LANES, g * load(xhat + j * LANES));
@@ -430,10 +435,10 @@ static void backward_segment(Bundle *b, Segment s, int64_t first_row) {
     }
     vec d_mixed = {0}, d_skip = {0}, d_weight = {0};
     for (int64_t i = 0; i < s.n; i++) {
-        const float *x = b->x + (s.from + i) * d * LANES, *d_level = b->d_level + i * d * LANES;
-        float *d_u = b->d_u + i * d * LANES, *d_x = b->d_x + (s.from + i) * d * LANES;
+        const float *x = b->x + (s.from + i) * b->step, *d_level = b->d_level + i * b->step;
+        float *d_u = b->d_u + i * b->step, *d_x = b->d_x + (s.from + i) * b->step;
         vec d_mean = d_mean_of(b, s.from + i, first_row);
-        d_mixed += d_mean * sum_column(b->u + i * d * LANES, d);
+        d_mixed += d_mean * sum_column(b->u + i * b->step, d);
         d_skip += d_mean * sum_column(x, d);
         for (int64_t j = 0; j < d * LANES; j += LANES) {
             vec g = d_mean * (1.0f + mixed);
@@ -446,9 +451,9 @@ static void backward_segment(Bundle *b, Segment s, int64_t first_row) {
     b->total[MIXED_WEIGHT][0] += sum_lanes(d_mixed);
     b->total[SKIP_WEIGHT][0] += sum_lanes(d_skip);
     b->total[TOKEN_WEIGHT][0] += sum_lanes(d_weight);
-    float *attended = b->attended + s.from * d * LANES, *d_attended = b->d_attended + s.from * d * LANES;
-    lane_gradient(columns_of(b->d_u, d), columns_of(attended, d), d, d, s.n, b->total[OUT], d);
-    lane_product(turned(matrix_of(b, OUT)), NULL, columns_of(b->d_u, d), columns_of(d_attended, d),
+    float *attended = b->attended + s.from * b->step, *d_attended = b->d_attended + s.from * b->step;
+    lane_gradient(columns_of(b->d_u, b->step), columns_of(attended, b->step), d, d, s.n, b->total[OUT], d);
+    lane_product(turned(matrix_of(b, OUT)), NULL, columns_of(b->d_u, b->step), columns_of(d_attended, b->step),
                  d, s.n, d, SET);
 }
 
@@ -460,11 +465,11 @@ static void join_lane_blocks(Bundle *b, int part) {
     memset(sums, 0, sizeof(vec) * width);
     for (int64_t block = 0; block < b->n_blocks; block++)
         for (int64_t g = 0; g < b->n_groups; g++)
-            for (int64_t h = 0; h < b->n_heads; h++, from += width * LANES) {
+            for (int64_t h = 0; h < b->n_heads; h++, from += b->block_step) {
                 int64_t first = block * size, n = least(size, b->n_features - first);
-                float *to = b->d_qkv + ((g * b->n_features + first) * 3 + 1 + part) * b->d * LANES +
-                            h * d_head * LANES;
-                for (int64_t i = 0; i < n; i++, to += 3 * b->d * LANES)
+                float *to = b->d_qkv + (g * b->n_features + first) * b->qkv_step +
+                            ((1 + part) * b->d + h * d_head) * LANES;
+                for (int64_t i = 0; i < n; i++, to += b->qkv_step)
                     for (int64_t c = 0; c < d_head; c++) {
                         vec dx = load(from + (i * d_head + c) * LANES);
                         add_vec(to + c * LANES, dx);
@@ -482,21 +487,21 @@ static void compress_lanes_back(Bundle *b) {
     for (int part = 0; part < 2; part++) {
         int first = part ? V_OFFSET : K_OFFSET;
         float **total = b->total, *hidden = b->hidden[part], *d_hidden = b->active;
-        Grid dy = columns_of(b->d_compressed[part], d_head);
+        Grid dy = columns_of(b->d_compressed[part], d_head * LANES);
         lane_sums(dy, d_head, n, total[first + 4]);
-        lane_product(turned(matrix_of(b, first + 3)), NULL, dy, columns_of(d_hidden, n_hidden),
+        lane_product(turned(matrix_of(b, first + 3)), NULL, dy, columns_of(d_hidden, b->hidden_step),
                      n_hidden, n, d_head, SET);
-        for (int64_t i = 0; i < n * n_hidden * LANES; i += LANES) {
+        for (int64_t i = 0; i < n * b->hidden_step; i += LANES) {
             vec x = load(hidden + i), density, area = normal_vec(x, &density);
             store(d_hidden + i, load(d_hidden + i) * (area + x * density));
             store(hidden + i, x * area);
         }
-        lane_gradient(dy, columns_of(hidden, n_hidden), d_head, n_hidden, n, total[first + 3],
+        lane_gradient(dy, columns_of(hidden, b->hidden_step), d_head, n_hidden, n, total[first + 3],
                       n_hidden);
-        lane_sums(columns_of(d_hidden, n_hidden), n_hidden, n, total[first + 2]);
+        lane_sums(columns_of(d_hidden, b->hidden_step), n_hidden, n, total[first + 2]);
         for (int s = 0; s < n_parts; s++) {
-            Grid dh = columns_of(d_hidden + parts[s].from * n_hidden * LANES, n_hidden);
-            Grid x = columns_of(b->blocks[part] + parts[s].from * width * LANES, width);
+            Grid dh = columns_of(d_hidden + parts[s].from * b->hidden_step, b->hidden_step);
+            Grid x = columns_of(b->blocks[part] + parts[s].from * b->block_step, b->block_step);
             lane_gradient(dh, x, n_hidden, parts[s].width, parts[s].n, total[first + 1], width);
             /* The blocks' own gradients take their place. */
             lane_product(turned(matrix_of(b, first + 1)), NULL, dh, x, parts[s].width, parts[s].n,
@@ -509,23 +514,23 @@ static void compress_lanes_back(Bundle *b) {
 /* Gradients of the gates reach the queries, those of queries, keys and values the tokens. */
 static void project_lanes_back(Bundle *b) {
     int64_t d = b->d, n_gates = 3 * b->n_gates, n = b->n;
-    Grid d_gates = columns_of(b->d_gates, n_gates), d_qkv = columns_of(b->d_qkv, 3 * d);
+    Grid d_gates = columns_of(b->d_gates, n_gates * LANES), d_qkv = columns_of(b->d_qkv, b->qkv_step);
     for (int64_t i = 0; i < n * n_gates * LANES; i += LANES) {
         vec gate = load(b->gates + i);
         store(b->d_gates + i, load(b->d_gates + i) * gate * (1.0f - gate));
     }
     lane_sums(d_gates, n_gates, n, b->total[GATE_B]);
-    lane_gradient(d_gates, columns_of(b->qkv, 3 * d), n_gates, d, n, b->total[GATE_W], d);
+    lane_gradient(d_gates, columns_of(b->qkv, b->qkv_step), n_gates, d, n, b->total[GATE_W], d);
     lane_product(turned(matrix_of(b, GATE_W)), NULL, d_gates, d_qkv, d, n, n_gates, ADD);
 
-    lane_gradient(d_qkv, columns_of(b->normed, d), 3 * d, d, n, b->total[QKV], d);
+    lane_gradient(d_qkv, columns_of(b->normed, b->step), 3 * d, d, n, b->total[QKV], d);
     float *d_normed = b->d_attended, *sums = b->scratch; /* its room is free by now */
-    lane_product(turned(matrix_of(b, QKV)), NULL, d_qkv, columns_of(d_normed, d), d, n, 3 * d, SET);
+    lane_product(turned(matrix_of(b, QKV)), NULL, d_qkv, columns_of(d_normed, b->step), d, n, 3 * d, SET);
     const float *scale = vector_of(b, NORM);
     memset(sums, 0, sizeof(vec) * d);
     for (int64_t i = 0; i < n; i++) {
-        const float *x = b->x + i * d * LANES, *dy = d_normed + i * d * LANES;
-        float *d_x = b->d_x + i * d * LANES;
+        const float *x = b->x + i * b->step, *dy = d_normed + i * b->step;
+        float *d_x = b->d_x + i * b->step;
         vec inverse = load(b->inverse + i * LANES), dot = {0};
         for (int64_t j = 0; j < d; j++) {
             vec product = load(dy + j * LANES) * load(x + j * LANES) * inverse;
@@ -550,7 +555,7 @@ static void backward_bundle(Bundle *b, int64_t first_row) {
         backward_segment(b, s, first_row);
         from += s.n;
     }
-    memset(b->d_qkv, 0, sizeof(vec) * b->n * 3 * d);
+    memset(b->d_qkv, 0, sizeof(float) * b->n * b->qkv_step);
     memset(b->d_gates, 0, sizeof(vec) * b->n * 3 * b->n_gates);
     for (int i = 0; i < 2; i++)
         memset(b->d_compressed[i], 0, sizeof(vec) * block_column(b, b->n_blocks) * b->d_head);
@@ -560,12 +565,14 @@ static void backward_bundle(Bundle *b, int64_t first_row) {
     for (int64_t g = 0; g < b->n_groups; g++) {
         int64_t row = first_row + g * LANES, n = least(LANES, p->attention.n_rows - row);
         for (int64_t i = 0; i < b->n_features; i++)
-            from_lanes(columns_of(b->d_x + (g * b->n_features + i) * d * LANES, d), d,
+            from_lanes(columns_of(b->d_x + (g * b->n_features + i) * b->step, b->step), d,
                        p->d_tokens + row * pitch + i * d, pitch, n);
     }
 }
 
 /* ---- memory, threads, parts of the batch ---- */
+
+INLINE int64_t odd(int64_t n) { return n | 1; }
 
 static int64_t groups_per_bundle(const Interaction *p) {
     int64_t n_features = p->attention.n_features;
@@ -580,8 +587,8 @@ static size_t lay_out_heads(const Interaction *p, Heads *h, char *base) {
     h->n_features = n;
     h->d_head = p->attention.d_head;
     h->n_blocks = n_blocks;
-    h->pitch = 3 * p->d_token * LANES;
-    h->out_pitch = p->d_token * LANES;
+    h->pitch = odd(3 * p->d_token) * LANES;
+    h->out_pitch = odd(p->d_token) * LANES;
     h->gate_pitch = 3 * p->n_gates * LANES;
     h->scale = 1.0f / __builtin_sqrtf((float)h->d_head);
     h->log2_scale = h->scale * 1.44269504f;
@@ -617,37 +624,41 @@ static size_t lay_out_bundle(const Batch *batch, Bundle *b, char *base) {
     b->n_gates = p->n_gates;
     b->n_blocks = n_blocks;
     b->n_hidden = p->parameter[K_W1].rows;
-    b->x = TAKE(n * d);
-    b->normed = TAKE(n * d);
+    b->step = odd(d) * LANES;
+    b->qkv_step = odd(3 * d) * LANES;
+    b->block_step = odd(width) * LANES;
+    b->hidden_step = odd(b->n_hidden) * LANES;
+    b->x = TAKE(n * odd(d));
+    b->normed = TAKE(n * odd(d));
     b->inverse = TAKE(n);
-    b->qkv = TAKE(n * 3 * d);
+    b->qkv = TAKE(n * odd(3 * d));
     b->gates = TAKE(n * 3 * p->n_gates);
-    b->active = TAKE(n_block_columns * b->n_hidden);
+    b->active = TAKE(n_block_columns * odd(b->n_hidden));
     for (int i = 0; i < 2; i++) {
-        b->blocks[i] = TAKE(n_block_columns * width);
-        b->hidden[i] = TAKE(n_block_columns * b->n_hidden);
+        b->blocks[i] = TAKE(n_block_columns * odd(width));
+        b->hidden[i] = TAKE(n_block_columns * odd(b->n_hidden));
         b->compressed[i] = TAKE(n_block_columns * d_head);
     }
-    b->u = TAKE(n_mixed * d);
-    b->level = TAKE(n_mixed * d);
+    b->u = TAKE(n_mixed * odd(d));
+    b->level = TAKE(n_mixed * odd(d));
     b->rate = TAKE(n_mixed);
-    b->e1 = TAKE(n_mixed * d);
-    b->e2 = TAKE(n_mixed * d);
-    b->f1 = TAKE(n_mixed * d);
-    b->f2 = TAKE(n_mixed * d);
-    b->attended = p->attended ? NULL : TAKE(n * d);
+    b->e1 = TAKE(n_mixed * odd(d));
+    b->e2 = TAKE(n_mixed * odd(d));
+    b->f1 = TAKE(n_mixed * odd(d));
+    b->f2 = TAKE(n_mixed * odd(d));
+    b->attended = p->attended ? NULL : TAKE(n * odd(d));
     b->selected = p->attention.selected ? NULL : TAKE(n_features * p->attention.n_selected);
     if (batch->backward) {
-        b->d_attended = TAKE(n * d);
-        b->d_x = TAKE(n * d);
-        b->d_qkv = TAKE(n * 3 * d);
+        b->d_attended = TAKE(n * odd(d));
+        b->d_x = TAKE(n * odd(d));
+        b->d_qkv = TAKE(n * odd(3 * d));
         b->d_gates = TAKE(n * 3 * p->n_gates);
         for (int i = 0; i < 2; i++) b->d_compressed[i] = TAKE(n_block_columns * d_head);
-        b->d_u = TAKE(n_mixed * d);
-        b->d_level = TAKE(n_mixed * d);
-        b->d_e = TAKE(n_mixed * d);
-        b->d_f = TAKE(n_mixed * d);
-        b->d_g = TAKE(n_mixed * d);
+        b->d_u = TAKE(n_mixed * odd(d));
+        b->d_level = TAKE(n_mixed * odd(d));
+        b->d_e = TAKE(n_mixed * odd(d));
+        b->d_f = TAKE(n_mixed * odd(d));
+        b->d_g = TAKE(n_mixed * odd(d));
         b->scratch = TAKE(5 * d > width ? 5 * d : width);
     }
 #undef TAKE
@@ -659,7 +670,7 @@ static void run_bundle(Bundle *b, int64_t first_row, int backward) {
     int64_t n_features = b->n_features, left = p->attention.n_rows - first_row;
     b->n_groups = least(groups_per_bundle(p), (left + LANES - 1) / LANES);
     b->n = b->n_groups * n_features;
-    if (p->attended) b->attended = p->attended + first_row * n_features * b->d;
+    if (p->attended) b->attended = p->attended + first_row / LANES * n_features * b->step;
     if (p->attention.stats) b->stats = p->attention.stats + first_row * b->n_heads * 6 * n_features;
     if (p->attention.selected)
         b->selected = p->attention.selected +
