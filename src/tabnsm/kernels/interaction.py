@@ -44,6 +44,14 @@ def serves(tokens: Tensor) -> bool:
     )
 
 
+def open_library(tokens: Tensor) -> ctypes.CDLL:
+    """The variant for these tokens, which the kernel serves."""
+    # By the width of tokens, not of heads: products count for more than attention.
+    compiled = library(tokens.shape[-1])
+    assert compiled is not None
+    return compiled
+
+
 def interaction(
     tokens: Tensor,
     parameters: Mapping[str, Tensor],
@@ -108,18 +116,11 @@ class _Shape(NamedTuple):
             and d_token // self.n_heads % HEAD_MULTIPLE == 0
         )
 
-    def library(self, tokens: Tensor) -> ctypes.CDLL:
-        """The variant for these tokens: the width of a head has no part in it if rows share."""
-        d_token = tokens.shape[-1]
-        compiled = library(d_token if self.is_narrow(tokens) else d_token // self.n_heads)
-        assert compiled is not None
-        return compiled
-
     def room(self, tokens: Tensor) -> _Saved:
         """Room for what the backward pass takes over; the kernel alone knows its layout."""
         n_rows, n_features, d_token = tokens.shape
         if self.is_narrow(tokens):
-            n_rows += -n_rows % self.library(tokens).tabnsm_lanes()
+            n_rows += -n_rows % open_library(tokens).tabnsm_lanes()
             d_token += 1  # columns are an odd number of vectors apart
         m = self.options.n_selected
         return _Saved(
@@ -171,7 +172,7 @@ def _run(
     d_tokens: Tensor | None = None,
 ) -> None:
     """Forward into `out`, or backward from `d_out` into `d_tokens` and `gradients`."""
-    compiled = shape.library(tokens)
+    compiled = open_library(tokens)
     n_rows, n_features, d_token = tokens.shape
     options = shape.options
     small = tokens.numel() * d_token < SMALL_WORK

@@ -499,14 +499,15 @@ INLINE void score_blocks(Shape shape, const float *x, const float *columns,
         const float *column[3];
         for (int t = 0; t < n_blocks; t++)
             column[t] = columns + selected[t] * d_head * shape.size + i;
+        const int both = i + LANES < shape.size; /* else one vector holds the rest of a block */
         for (int64_t d = 0; d < d_head; d++)
             for (int t = 0; t < n_blocks; t++) {
                 low[t] += x[d] * load(column[t] + d * shape.size);
-                high[t] += x[d] * load(column[t] + d * shape.size + LANES);
+                if (both) high[t] += x[d] * load(column[t] + d * shape.size + LANES);
             }
         for (int t = 0; t < n_blocks; t++) {
             store(to + t * shape.pitch + i, low[t]);
-            store(to + t * shape.pitch + i + LANES, high[t]);
+            if (both) store(to + t * shape.pitch + i + LANES, high[t]);
         }
     }
 }
@@ -616,7 +617,7 @@ INLINE int is_common(const Problem *problem, const int32_t *selected) {
     return selected[0] < n_full && selected[1] < n_full && selected[2] < n_full;
 }
 
-static const Shape COMMON = {10, 3, 0, (10 + TILE - 1) / TILE * TILE, 1};
+static const Shape COMMON = {10, 3, 0, (10 + LANES - 1) / LANES * LANES, 1};
 
 INLINE Shape shape_of(const Problem *problem, const Pair *pair) {
     return (Shape){problem->block_size, problem->n_selected, problem->n_features, pair->pitch, 0};
@@ -969,8 +970,8 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     n_logits = problem->n_slots && n_blocks > n_logits ? n_blocks : n_logits;
     int64_t n_ranked = m < n_groups ? m : n_groups, n_networks = n_ranked * group_size;
     n_logits = group_size > 1 && n_networks > n_logits ? n_networks : n_logits;
-    int64_t pitch = (size + TILE - 1) / TILE * TILE;
-    int64_t group_pitch = (group_size + TILE - 1) / TILE * TILE;
+    int64_t pitch = (size + LANES - 1) / LANES * LANES;
+    int64_t group_pitch = (group_size + LANES - 1) / LANES * LANES;
 
     pair->d_head = d_head;
     pair->width = width;
