@@ -13,6 +13,7 @@ if platform.machine().lower() in ("x86_64", "amd64"):
     VARIANTS["avx2"] = ["-mavx2", "-mfma"]
     VARIANTS["avx512"] = ["-mavx512f", "-mavx2", "-mfma"]
 # -O3 is needed, not a wish: it turns the short loops over accumulators into registers.
+INCLUDED = ("sparse_attention", "lanes", "lane_attention", "narrow", "head")
 FLAGS = ["-std=gnu11", "-O3", "-funroll-loops", "-g0", "-fvisibility=hidden", "-pthread"]
 
 setup(
@@ -20,7 +21,7 @@ setup(
         Extension(
             f"tabnsm.kernels._{name}",
             ["src/tabnsm/kernels/interaction.c", "src/tabnsm/kernels/tokens.c"],
-            depends=["src/tabnsm/kernels/sparse_attention.c"],
+            depends=[f"src/tabnsm/kernels/{part}.c" for part in INCLUDED],
             extra_compile_args=[*FLAGS, *variant_flags],
             extra_link_args=["-pthread", "-lm"],
             optional=True,

@@ -24,6 +24,7 @@ SOURCE = Path(library.__file__).with_name("interaction.c")
 CASES = {
     "default": {"n_features": 43},
     "one feature": {"n_features": 1},
+    "eight features": {"n_features": 8},
     "fewer than a window": {"n_features": 4},
     "whole chunks and blocks": {"n_features": 130, "mixer_chunk_size": 13},
     "wide token": {"n_features": 75, "d_token": 64},
@@ -41,7 +42,29 @@ CASES = {
         "n_selected_blocks": 2,
     },
     "grouped keys": {"n_features": 131, "max_exact_features": 40},
+    "small chunks": {"n_features": 11, "mixer_chunk_size": 4},
+    "small blocks": {
+        "n_features": 23,
+        "compress_block_size": 3,
+        "selection_block_size": 3,
+        "n_selected_blocks": 2,
+        "window_size": 2,
+    },
 }
+PATHS = {"rows share vectors": 2**20, "one row at a time": 0}
+
+
+@pytest.fixture(params=PATHS)
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways through the kernel, whatever the width of the table."""
+    take_path(request.param, monkeypatch)
+    return request.param
+
+
+def take_path(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The package has a function of the same name as the module.
+    module = sys.modules[kernels.interaction.__module__]
+    monkeypatch.setattr(module, "MAX_NARROW", PATHS[path])
 
 
 def module_of(case: str, n_rows: int = 5) -> tuple[TabNSM, Tensor]:
@@ -62,9 +85,15 @@ def gradients_of(model: TabNSM, tokens: Tensor, out: Tensor) -> dict[str, Tensor
     return dict(zip(["tokens", *parameters], found, strict=True))
 
 
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("case", CASES)
-def test_values_and_gradients(case: str) -> None:
-    model, tokens = module_of(case)
+@pytest.mark.parametrize("n_rows", [5, 70])
+def test_values_and_gradients(case: str, n_rows: int) -> None:
+    check_values_and_gradients(case, n_rows)
+
+
+def check_values_and_gradients(case: str, n_rows: int) -> None:
+    model, tokens = module_of(case, n_rows)
     ours, theirs = model.interaction.compiled(tokens), model.interaction.composed(tokens)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     expected = gradients_of(model, tokens, theirs)
@@ -87,8 +116,10 @@ def test_every_parameter_has_its_name() -> None:
     assert model.interaction.runs_compiled(tokens)
 
 
-def test_the_bits_do_not_depend_on_threads_or_the_batch() -> None:
-    model, tokens = module_of("whole chunks and blocks", n_rows=37)
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("case", ["whole chunks and blocks", "default", "eight features"])
+def test_the_bits_do_not_depend_on_threads_or_the_batch(case: str) -> None:
+    model, tokens = module_of(case, n_rows=150)
     threads = torch.get_num_threads()
     results = []
     try:
@@ -104,8 +135,11 @@ def test_the_bits_do_not_depend_on_threads_or_the_batch() -> None:
             assert torch.equal(gradient, results[0][1][name]), name
     with torch.no_grad():
         assert torch.equal(model.interaction(tokens[5:6]), results[0][0][5:6])
+        order = torch.randperm(len(tokens), generator=torch.Generator().manual_seed(3))[:77]
+        assert torch.equal(model.interaction(tokens[order]), results[0][0][order])
 
 
+@pytest.mark.usefixtures("path")
 def test_results_are_the_same_with_and_without_gradients() -> None:
     model, tokens = module_of("default")
     with torch.inference_mode():
@@ -113,6 +147,7 @@ def test_results_are_the_same_with_and_without_gradients() -> None:
     assert torch.equal(alone, model.interaction(tokens))
 
 
+@pytest.mark.usefixtures("path")
 def test_views_and_not_a_number() -> None:
     model, tokens = module_of("default")
     turned = tokens.detach().transpose(1, 2).contiguous().transpose(1, 2)
@@ -139,9 +174,10 @@ def test_the_rest_is_left_to_torch(tokens: Tensor) -> None:
         assert not kernels.serves(torch.zeros(2, 5, 32))
 
 
-def compiled(folder: Path, source: str, *flags: str) -> ctypes.CDLL:
-    """The kernel from this source of interaction.c; what that includes lies beside the original."""
-    (folder / "interaction.c").write_text(source)
+def compiled(folder: Path, changed: dict[str, str], *flags: str) -> ctypes.CDLL:
+    """The kernel with other sources for some of its files; the rest lies beside the original."""
+    for name, source in {SOURCE.name: SOURCE.read_text(), **changed}.items():
+        (folder / name).write_text(source)
     command = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-pthread", f"-I{SOURCE.parent}", *flags]
     target = folder / "kernel.so"
     subprocess.run([*command, str(folder / "interaction.c"), "-o", str(target), "-lm"], check=True)
@@ -156,26 +192,24 @@ def use(opened: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compare(*cases: str) -> None:
     for case in cases:
-        test_values_and_gradients(case)
+        check_values_and_gradients(case, n_rows=5)
 
 
 @pytest.mark.slow
 @needs_gcc
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_other_lengths_of_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: int
 ) -> None:
     # Those of the oldest and of the newest processors, which gcc can emulate on any.
-    opened = compiled(tmp_path, SOURCE.read_text(), "-O1", "-Wno-psabi", f"-DLANES={lanes}")
+    opened = compiled(tmp_path, {}, "-O1", "-Wno-psabi", f"-DLANES={lanes}")
     use(opened, monkeypatch)
     compare(*CASES)
 
 
-@pytest.mark.slow
-@needs_gcc
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+MUTATIONS = {
+    "interaction.c": [
         ("load(dy + j) * load(w[NORM].straight + j) * inverse -", "load(dy + j) * inverse -"),
         ("t = 1.0f / (1.0f + 0.2316418882f * size)", "t = 1.0f / (1.0f + 0.23f * size)"),
         ("return area + x * density;", "return area;"),
@@ -188,12 +222,38 @@ def test_other_lengths_of_vectors(
         ("int64_t part = 1; part < n_parts; part++", "int64_t part = 2; part < n_parts; part++"),
         ("float sum = (1.0f + mixed) *", "float sum = mixed *"),
     ],
+    "narrow.c": [
+        ("load(dy + j * LANES) * scale[j] * inverse -", "load(dy + j * LANES) * inverse -"),
+        ("add_vec(sums + (i * d_head + c) * LANES, dx);", ""),
+        ("lane_sums(d_gates, n_gates, n, b->total[GATE_B]);", ""),
+        ("Grid f2 = grid(b->f2 + g * n * d", "Grid f2 = grid(b->f2 + 0 * n * d"),
+        ("vec sum = (1.0f + mixed) *", "vec sum = mixed *"),
+    ],
+    "lane_attention.c": [
+        ("store(d_gate + WINDOW * LANES, load(d_gate + WINDOW * LANES) + delta);", ""),
+        ("mask |= (ivec)(*", "mask = (ivec)(*"),
+        ("(load(dp + j * LANES) - delta) * scale", "load(dp + j * LANES) * scale"),
+        ("end = least(query + reach, h->n", "end = least(query + reach - 1, h->n"),
+    ],
+    "lanes.c": [
+        ("low[i] = place < half ? i :", "low[i] = place <= half ? i :"),
+        ("mode == SET_RELU ? max_vec", "mode == SET ? max_vec"),
+    ],
+}
+
+
+@pytest.mark.slow
+@needs_gcc
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [(name, old, new) for name, pairs in MUTATIONS.items() for old, new in pairs],
 )
 def test_a_mutated_kernel_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str
 ) -> None:
-    source = SOURCE.read_text()
+    source = SOURCE.with_name(name).read_text()
     assert source.count(old) == 1, "the mutation must change the source at one place"
-    use(compiled(tmp_path, source.replace(old, new), "-O0"), monkeypatch)
+    use(compiled(tmp_path, {name: source.replace(old, new)}, "-O0"), monkeypatch)
+    take_path("one row at a time" if name == "interaction.c" else "rows share vectors", monkeypatch)
     with pytest.raises(AssertionError):
-        compare("gates per feature", "whole chunks and blocks", "overlapping blocks")
+        compare("gates per feature", "whole chunks and blocks", "overlapping blocks", "default")

@@ -176,6 +176,13 @@ def test_step_profile() -> None:
     assert result["figures"][0]["value"] == pytest.approx(sum(shares.values()))
 
 
+def test_step_stages() -> None:
+    result = script("step_stages").run(widths=(3, 12), batch=16, repeats=2, matrix=64)
+    check(result, n_rows=2, n_figures=2)
+    for row in result["rows"]:
+        assert 0 < row["interaction_ms"] < row["step_ms"]
+
+
 def test_exponents_of_a_power_law() -> None:
     scaling = script("scaling")
     widths = (512, 1024, 16384)

@@ -1,5 +1,6 @@
-/* The whole interaction module (ASIM) on the CPU, forward and backward, one row at a time.
+/* The whole interaction module (ASIM) on the CPU, forward and backward.
  *
+ * Rows of wide tables go one at a time, which this file is about; narrow.c has the other path.
  * A row of 400 features in 32 dimensions is 50 KB: everything between its tokens and its D results
  * stays in the second-level cache, and nothing of it but the attended tokens goes to memory. The
  * backward pass computes the cheap rest again. Weight gradients add up in one accumulator per
@@ -8,6 +9,7 @@
  * Every matrix in scratch memory has rows of a multiple of LANES floats (its "pitch").
  */
 #include "sparse_attention.c"
+#include "lanes.c"
 
 #define MAX_PARTS 16
 #define NORM_EPSILON 1.1920929e-7f /* of torch's RMSNorm for float32 */
@@ -30,6 +32,7 @@ typedef struct {
     Problem attention; /* sizes and options; its tensors are set for each row */
     int64_t d_token, n_gates, compress_block, compress_stride;
     int64_t chunk; /* features that are mixed with each other; 0 without the mixer */
+    int64_t narrow; /* whether narrow.c does it; saved tensors then have room for whole vectors */
     const float *tokens;          /* (row, feature, d_token) */
     float *attended, *out;        /* (row, feature, d_token) or NULL; (row, feature) */
     const float *d_out;           /* (row, feature) */
@@ -613,6 +616,9 @@ typedef struct {
     int backward;
 } Batch;
 
+#include "lane_attention.c"
+#include "narrow.c"
+
 static Tensor strided(float *data, int64_t head, int64_t feature) {
     return (Tensor){data, {0, head, feature, 1}};
 }
@@ -714,11 +720,11 @@ static void run_row(Row *row, int64_t index, int backward) {
 static void work_rows(void *argument) {
     Batch *batch = argument;
     Row row;
-    void *memory = NULL;
     memset(&row, 0, sizeof row);
     size_t size = lay_out_row(batch, &row, NULL);
-    if (posix_memalign(&memory, 64, size)) return; /* the other threads take over */
-    memset(memory, 0, size);
+    char *memory = borrow(size);
+    if (!memory) return; /* the other threads take over */
+    memset(memory, 0, size); /* padding must be zeros, and finite */
     lay_out_row(batch, &row, memory);
     aim(&row);
     int64_t n_rows = batch->problem->attention.n_rows;
@@ -731,12 +737,15 @@ static void work_rows(void *argument) {
         for (int64_t i = part * n_rows / batch->n_parts; i < last; i++)
             run_row(&row, i, batch->backward);
     }
-    free(memory);
+    give_back(memory);
 }
 
-static void *work_rows_in_thread(void *argument) {
-    work_rows(argument);
-    return NULL;
+static void work_batch(void *argument) {
+    const Batch *batch = argument;
+    if (batch->problem->narrow)
+        work_bundles(argument);
+    else
+        work_rows(argument);
 }
 
 /* Copies of the weights in both directions; with base NULL only counts. */
@@ -747,8 +756,9 @@ static size_t pack_weights(const Interaction *problem, Matrix *weight, char *bas
         Matrix *w = &weight[i];
         w->rows = p->rows;
         w->columns = p->columns;
-        w->pitch = pitch_of(p->columns);
+        w->pitch = problem->narrow ? p->columns : pitch_of(p->columns);
         w->turned_pitch = pitch_of(p->rows);
+        if (problem->narrow) continue; /* which takes the weights as they are */
         w->straight = take(base, &used, p->rows * w->pitch);
         w->turned = take(base, &used, p->columns * w->turned_pitch);
         if (!base || !p->data) continue;
@@ -781,20 +791,6 @@ static void write_gradients(const Interaction *problem, const Matrix *weight, fl
     }
 }
 
-static void run_batch(Batch *batch, int64_t n_threads) {
-    pthread_t threads[MAX_THREADS];
-    int n = 0;
-    if (n_threads > 1 && batch->problem->attention.parallel) {
-        batch->problem->attention.parallel(work_rows, batch, (unsigned)n_threads, 0);
-        return;
-    }
-    while (n < n_threads - 1 && n < MAX_THREADS &&
-           !pthread_create(&threads[n], NULL, work_rows_in_thread, batch))
-        n++;
-    work_rows(batch);
-    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
-}
-
 /* Returns 0 on success, 1 when memory ran out. */
 __attribute__((visibility("default"))) int tabnsm_interaction(const Interaction *problem,
                                                               int backward) {
@@ -802,17 +798,26 @@ __attribute__((visibility("default"))) int tabnsm_interaction(const Interaction 
     float *total[MAX_PARTS * N_PARAMETERS];
     int64_t n_rows = problem->attention.n_rows;
     Batch batch = {problem, weight, total, n_rows, 0, 0, backward};
-    if (backward && n_rows > MAX_PARTS) batch.n_parts = MAX_PARTS;
+    if (problem->narrow) {
+        int64_t step = groups_per_bundle(problem) * LANES;
+        batch.n_parts = (n_rows + step - 1) / step;
+    }
+    if (backward && batch.n_parts > MAX_PARTS) batch.n_parts = MAX_PARTS;
     size_t packed = pack_weights(problem, weight, NULL);
     size_t size = packed + (backward ? lay_out_totals(weight, batch.n_parts, total, NULL) : 0);
-    void *memory = NULL;
-    if (posix_memalign(&memory, 64, size)) return 1;
+    char *memory = borrow(size);
+    if (!memory) return 1;
     memset(memory, 0, size);
     pack_weights(problem, weight, memory);
-    if (backward) lay_out_totals(weight, batch.n_parts, total, (char *)memory + packed);
-    run_batch(&batch, problem->attention.n_threads);
+    if (backward) lay_out_totals(weight, batch.n_parts, total, memory + packed);
+    run_threads(work_batch, &batch, problem->attention.n_threads, problem->attention.parallel);
     int failed = batch.next < batch.n_parts;
     if (backward && !failed) write_gradients(problem, weight, total, batch.n_parts);
-    free(memory);
+    give_back(memory);
     return failed;
 }
+
+/* Rows that go together in narrow tables: saved tensors have room for a multiple of these. */
+__attribute__((visibility("default"))) int tabnsm_lanes(void) { return LANES; }
+
+#include "head.c"

@@ -27,6 +27,10 @@ PARAMETERS = (
 )
 TOKEN_MULTIPLE = 16
 """Token widths are multiples of this: the widest vector of any variant, in floats."""
+MAX_NARROW = 128
+"""Features up to which rows share vectors; beyond it they go one at a time."""
+MAX_NARROW_SELECTED, HEAD_MULTIPLE = 16, 4
+"""Selected blocks up to which, and multiple of widths of heads with which, rows can do so."""
 
 
 def serves(tokens: Tensor) -> bool:
@@ -38,6 +42,14 @@ def serves(tokens: Tensor) -> bool:
         and not torch.is_autocast_enabled("cpu")
         and library(tokens.shape[-1]) is not None
     )
+
+
+def open_library(tokens: Tensor) -> ctypes.CDLL:
+    """The variant for these tokens, which the kernel serves."""
+    # By the width of tokens, not of heads: products count for more than attention.
+    compiled = library(tokens.shape[-1])
+    assert compiled is not None
+    return compiled
 
 
 def interaction(
@@ -93,8 +105,34 @@ class _Shape(NamedTuple):
     compress_stride: int
     options: BlockOptions
 
+    def is_narrow(self, tokens: Tensor) -> bool:
+        """Whether rows of such tokens share vectors; the number of rows has no part in it."""
+        _, n_features, d_token = tokens.shape
+        ranks_logits = self.options.group_size == 1 and not self.options.overlap.shape[1]
+        return (
+            n_features <= MAX_NARROW
+            and ranks_logits
+            and self.options.n_selected <= MAX_NARROW_SELECTED
+            and d_token // self.n_heads % HEAD_MULTIPLE == 0
+        )
 
-class _Parameter(ctypes.Structure):
+    def room(self, tokens: Tensor) -> _Saved:
+        """Room for what the backward pass takes over; the kernel alone knows its layout."""
+        n_rows, n_features, d_token = tokens.shape
+        if self.is_narrow(tokens):
+            n_rows += -n_rows % open_library(tokens).tabnsm_lanes()
+            d_token += 1  # columns are an odd number of vectors apart
+        m = self.options.n_selected
+        return _Saved(
+            tokens.new_empty((n_rows, n_features, d_token)),
+            tokens.new_empty((n_rows, self.n_heads, 6, n_features)),
+            tokens.new_empty((n_rows, self.n_heads, n_features, m), dtype=torch.int32),
+        )
+
+
+class Parameter(ctypes.Structure):
+    """A weight as the kernels see it: addresses of values and gradient, and its shape."""
+
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("gradient", ctypes.c_void_p),
@@ -109,9 +147,9 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         ("attention", Problem),
         *((x, ctypes.c_int64) for x in ("d_token", "n_gates", "compress_block", "compress_stride")),
-        ("chunk", ctypes.c_int64),
+        *((x, ctypes.c_int64) for x in ("chunk", "narrow")),
         *((x, ctypes.c_void_p) for x in ("tokens", "attended", "out", "d_out", "d_tokens")),
-        ("parameter", _Parameter * len(PARAMETERS)),
+        ("parameter", Parameter * len(PARAMETERS)),
     )
 
 
@@ -134,8 +172,7 @@ def _run(
     d_tokens: Tensor | None = None,
 ) -> None:
     """Forward into `out`, or backward from `d_out` into `d_tokens` and `gradients`."""
-    compiled = library(tokens.shape[-1] // shape.n_heads)
-    assert compiled is not None
+    compiled = open_library(tokens)
     n_rows, n_features, d_token = tokens.shape
     options = shape.options
     small = tokens.numel() * d_token < SMALL_WORK
@@ -158,6 +195,7 @@ def _run(
     problem.compress_block = shape.compress_block_size
     problem.compress_stride = shape.compress_stride
     problem.chunk = weights["feature_weight1"].shape[0] if "feature_weight1" in weights else 0
+    problem.narrow = shape.is_narrow(tokens)
     problem.tokens = tokens.data_ptr()
     for name, x in (("out", out), ("d_out", d_out), ("d_tokens", d_tokens)):
         setattr(problem, name, None if x is None else x.data_ptr())
@@ -166,7 +204,7 @@ def _run(
             x = weights[name]
             gradient = None if gradients is None else gradients[name].data_ptr()
             rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
-            problem.parameter[i] = _Parameter(x.data_ptr(), gradient, rows, columns)
+            problem.parameter[i] = Parameter(x.data_ptr(), gradient, rows, columns)
     if compiled.tabnsm_interaction(ctypes.byref(problem), int(d_out is not None)):
         raise MemoryError(f"no memory to mix {n_features} features of width {d_token}")
 
@@ -183,12 +221,7 @@ class _Interaction(torch.autograd.Function):
         n_rows, n_features, _ = tokens.shape
         saved = None
         if any(ctx.needs_input_grad):
-            m = shape.options.n_selected
-            saved = _Saved(
-                torch.empty_like(tokens),
-                tokens.new_empty((n_rows, shape.n_heads, 6, n_features)),
-                tokens.new_empty((n_rows, shape.n_heads, n_features, m), dtype=torch.int32),
-            )
+            saved = shape.room(tokens)
         out = tokens.new_empty((n_rows, n_features))
         _run(shape, tokens, dict(zip(names, weights, strict=True)), saved, out=out)
         if saved is not None:

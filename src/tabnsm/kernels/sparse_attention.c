@@ -499,14 +499,15 @@ INLINE void score_blocks(Shape shape, const float *x, const float *columns,
         const float *column[3];
         for (int t = 0; t < n_blocks; t++)
             column[t] = columns + selected[t] * d_head * shape.size + i;
+        const int both = i + LANES < shape.size; /* else one vector holds the rest of a block */
         for (int64_t d = 0; d < d_head; d++)
             for (int t = 0; t < n_blocks; t++) {
                 low[t] += x[d] * load(column[t] + d * shape.size);
-                high[t] += x[d] * load(column[t] + d * shape.size + LANES);
+                if (both) high[t] += x[d] * load(column[t] + d * shape.size + LANES);
             }
         for (int t = 0; t < n_blocks; t++) {
             store(to + t * shape.pitch + i, low[t]);
-            store(to + t * shape.pitch + i + LANES, high[t]);
+            if (both) store(to + t * shape.pitch + i + LANES, high[t]);
         }
     }
 }
@@ -616,7 +617,7 @@ INLINE int is_common(const Problem *problem, const int32_t *selected) {
     return selected[0] < n_full && selected[1] < n_full && selected[2] < n_full;
 }
 
-static const Shape COMMON = {10, 3, 0, (10 + TILE - 1) / TILE * TILE, 1};
+static const Shape COMMON = {10, 3, 0, (10 + LANES - 1) / LANES * LANES, 1};
 
 INLINE Shape shape_of(const Problem *problem, const Pair *pair) {
     return (Shape){problem->block_size, problem->n_selected, problem->n_features, pair->pitch, 0};
@@ -871,6 +872,74 @@ static void run_pair(const Problem *problem, Pair *pair, int64_t index, int back
 
 /* ---- memory and threads ---- */
 
+#define SHELVES 4
+#define MAX_KEPT (1 << 23) /* bytes that are not given back to the system between calls */
+
+/* Scratch memory of earlier calls: fresh pages from the system cost a small call a tenth of its
+ * time. Content is whatever it was. */
+static char *shelf[SHELVES]; /* the size stands before the memory */
+
+static char *borrow(size_t size) {
+    size = (size + 63) / 64 * 64;
+    for (int i = 0; i < SHELVES; i++) {
+        char *kept = __atomic_exchange_n(&shelf[i], NULL, __ATOMIC_ACQUIRE);
+        if (!kept) continue;
+        size_t kept_size = *(size_t *)kept;
+        if (kept_size >= size) return kept + 64;
+        free(kept);
+    }
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, size + 64)) return NULL;
+    *(size_t *)memory = size;
+    return (char *)memory + 64;
+}
+
+static void give_back(char *memory) {
+    if (!memory) return;
+    memory -= 64;
+    if (*(size_t *)memory > MAX_KEPT) {
+        free(memory);
+        return;
+    }
+    for (int i = 0; i < SHELVES; i++) {
+        char *none = NULL;
+        if (__atomic_compare_exchange_n(&shelf[i], &none, memory, 0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    free(memory);
+}
+
+typedef void (*Parallel)(void (*)(void *), void *, unsigned n, unsigned flags);
+
+typedef struct {
+    void (*work)(void *);
+    void *argument;
+} Call;
+
+static void *run_call(void *call) {
+    ((Call *)call)->work(((Call *)call)->argument);
+    return NULL;
+}
+
+/* Runs work on n threads of the pool if there is one, else on threads that live for one call:
+ * nothing is left behind that a fork could break. */
+static void run_threads(void (*work)(void *), void *argument, int64_t n_threads,
+                        Parallel parallel) {
+    pthread_t threads[MAX_THREADS];
+    Call call = {work, argument};
+    int n = 0;
+    if (n_threads > 1 && parallel) {
+        parallel(work, argument, (unsigned)n_threads, 0);
+        return;
+    }
+    while (n < n_threads - 1 && n < MAX_THREADS &&
+           !pthread_create(&threads[n], NULL, run_call, &call))
+        n++;
+    work(argument);
+    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
 typedef struct {
     const Problem *problem;
     int backward;
@@ -901,8 +970,8 @@ static size_t lay_out(const Problem *problem, Pair *pair, char *base) {
     n_logits = problem->n_slots && n_blocks > n_logits ? n_blocks : n_logits;
     int64_t n_ranked = m < n_groups ? m : n_groups, n_networks = n_ranked * group_size;
     n_logits = group_size > 1 && n_networks > n_logits ? n_networks : n_logits;
-    int64_t pitch = (size + TILE - 1) / TILE * TILE;
-    int64_t group_pitch = (group_size + TILE - 1) / TILE * TILE;
+    int64_t pitch = (size + LANES - 1) / LANES * LANES;
+    int64_t group_pitch = (group_size + LANES - 1) / LANES * LANES;
 
     pair->d_head = d_head;
     pair->width = width;
@@ -962,30 +1031,11 @@ static void work(void *argument) {
     free(memory);
 }
 
-static void *work_in_thread(void *argument) {
-    work(argument);
-    return NULL;
-}
-
-/* Threads that live for one call: nothing is left behind that a fork could break. */
-static void run_in_threads(Job *job, int64_t n_threads) {
-    pthread_t threads[MAX_THREADS];
-    int n = 0;
-    while (n < n_threads - 1 && n < MAX_THREADS &&
-           !pthread_create(&threads[n], NULL, work_in_thread, job))
-        n++;
-    work(job);
-    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
-}
-
 /* Returns 0 on success, 1 when memory ran out. */
 __attribute__((visibility("default"))) int tabnsm_sparse_attention(const Problem *problem,
                                                                    int backward) {
     Job job = {problem, backward, 0};
-    if (problem->n_threads > 1 && problem->parallel)
-        problem->parallel(work, &job, (unsigned)problem->n_threads, 0);
-    else
-        run_in_threads(&job, problem->n_threads);
+    run_threads(work, &job, problem->n_threads, problem->parallel);
     return job.next < problem->n_rows * problem->n_heads;
 }
 

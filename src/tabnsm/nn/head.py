@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor, nn
 
+from tabnsm import kernels
 from tabnsm.functional.staging import staged_prediction
 from tabnsm.nn.linear import Linear, low_rank_linear, shallow_mlp
 
@@ -16,8 +17,9 @@ class MultiStageHead(nn.Module):
     """Residually coupled branches of falling width, fused into one number per target.
 
     Every map has at most `head_width` inner units, so that parameters grow linearly with D.
-    Outside training the rows go in tiles that are always full, because matrix products of other
-    shapes may round differently: a row's result does not depend on its neighbours.
+    Without the compiled kernel, rows go outside training in tiles that are always full, because
+    matrix products of other shapes may round differently: a row's result does not depend on its
+    neighbours.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ class MultiStageHead(nn.Module):
         self.fusion = shallow_mlp(half + 2 * n_targets, head_width, n_targets, generator)
 
     def forward(self, features: Tensor) -> Tensor:
+        if kernels.serves_head(features):
+            return kernels.head(features, self.kernel_parameters())  # (B, t)
         if self.training or torch.is_grad_enabled():
             return self.predict(features)
         tiles = [
@@ -60,6 +64,19 @@ class MultiStageHead(nn.Module):
             for tile in torch.split(features, TILE_ROWS)
         ]
         return tiles[0] if len(tiles) == 1 else torch.cat(tiles)
+
+    def kernel_parameters(self) -> dict[str, Tensor]:
+        """The parameters by the names of `tabnsm.kernels.head`."""
+        named: dict[str, Tensor] = {}
+        for name in ("mlp1", "mlp2", "mlp3", "fusion"):
+            first, _, second = getattr(self, name)
+            named[f"{name}_weight1"], named[f"{name}_bias1"] = first.weight, first.bias
+            named[f"{name}_weight2"], named[f"{name}_bias2"] = second.weight, second.bias
+        decoder = list(self.dec1.parameters())  # the factor if there are two, weight, bias
+        names = ("dec1_factor", "dec1_weight", "dec1_bias")[-len(decoder) :]
+        named |= dict(zip(names, decoder, strict=True))
+        named["dec2_weight"], named["dec2_bias"] = self.dec2.weight, self.dec2.bias
+        return named
 
     def predict(self, features: Tensor) -> Tensor:
         """The stages for all rows at once, (B, D) -> (B, t)."""
