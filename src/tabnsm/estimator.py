@@ -380,9 +380,7 @@ class TabNSMRegressor(FittedRegressor):
             rows = FitRows.collect(X, y, sample_weight, validation, self.random_state)
             prepared = rows.prepare(options, budget)
             training = EnsembleTraining(prepared, device, budget, self.n_jobs)
-            with TrainingProgress(
-                self.verbose, options.training.max_epochs, training.n_networks
-            ) as progress:
+            with TrainingProgress.of(prepared.options.training, self.verbose) as progress:
                 training.train(self.checkpoint_dir, resume, progress)
             scores = training.evaluate()
         self._keep(rows.table, prepared, training, scores)

@@ -24,6 +24,7 @@ from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History, ValidationScores
 from tabnsm.training.interrupts import is_one_of_many_fits
 from tabnsm.training.jobs import MIN_SECONDS, pays_off, side_by_side
+from tabnsm.training.kept import KeptNetworks
 from tabnsm.training.loop import (
     Report,
     Trainer,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from tabnsm.training.progress import TrainingProgress
 
 
-_SAID = {"interrupted": "was interrupted", "diverged": "diverged"}
 # Beyond the time limit a worker is given up: it only has to validate and to send its network.
 _SECONDS_BEYOND_LIMIT = 30.0
 
@@ -85,11 +85,11 @@ class EnsembleTraining:
         self.config = prepared.options.training
         self.device = device
         self.n_networks = cast("int", self.config.n_ensemble)  # resolved
-        self.messages: list[str] = []
         self.budget = budget or TimeBudget(self.config.time_limit)
         self.n_jobs = side_by_side(n_jobs, self.n_networks, device)
         self.only_if_it_pays = n_jobs is None
-        self._kept: dict[int, tuple[TabNSM, History]] = {}
+        self._kept = KeptNetworks(self.n_networks)
+        self.messages = self._kept.messages
         self._relayed: set[str] = set()
         self._cut = ""
 
@@ -99,7 +99,7 @@ class EnsembleTraining:
 
         The `stop_reason` of the last history also tells if networks are missing.
         """
-        return [self._kept[number] for number in sorted(self._kept)]
+        return self._kept.pairs
 
     @property
     def models(self) -> list[TabNSM]:
@@ -153,7 +153,7 @@ class EnsembleTraining:
             if folder is not None:
                 folder.remove_leftovers()  # of workers that were ended while they wrote
         if self._cut and len(self._kept) < self.n_networks:
-            self._note_cut(self._cut)
+            self._kept.note_cut(self._cut, self.networks.begun)
 
     def evaluate(self) -> ValidationScores:
         """Scores of all networks together on the validation rows."""
@@ -201,7 +201,7 @@ class EnsembleTraining:
 
     def _end(self, cut: str) -> None:
         """Begin no further network; those that workers train may still be finished."""
-        self._cut = self._cut or cut
+        self._cut = cut if cut == "interrupted" else self._cut or cut
         self.networks.close()
 
     def _at_epoch(self, number: int, history: History) -> None:
@@ -230,7 +230,7 @@ class EnsembleTraining:
         state = initial_state(self.prepared, generator, self.device)
         if resumed is not None:
             resumed.load(state)
-        self.budget.charge(state.history.seconds / self.n_jobs)
+        self.networks.charge(state.history)
         return state
 
     def _train_one(
@@ -255,20 +255,8 @@ class EnsembleTraining:
             if self._kept:  # by workers; a first network is kept if there is no other
                 self._end(reason)
                 return
-        is_unfinished = reason == "diverged" or reason.startswith(CUT_SHORT)
-        if model is not None and (number == 0 or not is_unfinished):
-            self._kept[number] = model, history
+        if self._kept.add(number, reason, model, history):
             self.networks.count(history)
-        if reason in _SAID and number == 0:
-            self.messages.append(
-                f"Training {_SAID[reason]} in epoch {len(history) + 1}; the model keeps the "
-                f"weights of epoch {history.best_epoch}, the best so far."
-            )
-        elif reason == "diverged":
-            self.messages.append(
-                f"Training diverged in network {number + 1} of {self.n_networks}, which is left "
-                "out. Lower learning_rate if this happens to many."
-            )
         if reason.startswith(CUT_SHORT):
             self._end(reason)
 
@@ -296,29 +284,6 @@ class EnsembleTraining:
 
     def _limit_reached(self) -> str:
         return f"time_limit={self.config.time_limit:g} s reached"
-
-    def _note_cut(self, cut: str) -> None:
-        """Say in the last history, and after Ctrl-C in a warning, that networks are missing."""
-        number = max(self._kept)
-        model, last = self._kept[number]
-        n_kept = len(self._kept)
-        own = "" if last.stop_reason == cut else f"{last.stop_reason}; "
-        reason = f"{own}{cut}: {n_kept} of {self.n_networks} networks trained"
-        # A copy, because a checkpoint says why this network stopped, and nothing else.
-        self._kept[number] = model, dataclasses.replace(last, stop_reason=reason)
-        if cut == "interrupted" and own:
-            left_out = sorted(self.networks.begun - set(self._kept)) or [n_kept]
-            self.messages.append(_interrupted(left_out, n_kept, self.n_networks))
-
-
-def _interrupted(left_out: list[int], n_kept: int, n_networks: int) -> str:
-    """What Ctrl-C left of an ensemble."""
-    names = " and ".join(str(number + 1) for number in left_out)
-    networks, are = ("network", "is") if len(left_out) == 1 else ("networks", "are")
-    return (
-        f"Training was interrupted in {networks} {names} of {n_networks}, which {are} left out; "
-        f"the model has the {n_kept} that {'is' if n_kept == 1 else 'are'} finished."
-    )
 
 
 def make_trainer(

@@ -106,6 +106,11 @@ class NetworkQueue:
         left = self.budget.seconds_left()
         return left == 0 or left < mean - history.seconds
 
+    def charge(self, history: History) -> None:
+        """Count the time that an earlier run, which is resumed, has spent on a network."""
+        with self._lock:
+            self.budget.charge(history.seconds / self.n_jobs)
+
     def count(self, history: History) -> None:
         """Learn from a network that is kept how long one takes."""
         with self._lock:
