@@ -16,6 +16,7 @@ from tabnsm.cli.arguments import (
     Data,
     Drop,
     Group,
+    Jobs,
     Kind,
     Quiet,
     Target,
@@ -88,6 +89,7 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
+    jobs: Jobs = None,
     seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
     text_encoder: TextEncoder = "minilm",
     text_columns: TextColumns = None,
@@ -123,6 +125,7 @@ def fit(
         "text_encoder": text_encoder,
         "text_columns": text_columns,
         "text_precision": text_precision,
+        "n_jobs": jobs,
         "random_state": seed,
         "verbose": progress_level(verbose, quiet),
     }
@@ -169,6 +172,7 @@ def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) 
 
     chosen = read_config(config)
     flags = {"max_epochs": "epochs", "random_state": "seed", "column_kinds": "kind"}
+    flags["n_jobs"] = "jobs"
     for name, value in options.items():
         if name == "column_kinds" and value and chosen.get(name):
             chosen[name] |= value

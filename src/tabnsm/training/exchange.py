@@ -183,7 +183,9 @@ def apply_torch_settings(settings: Mapping[str, Any]) -> None:
     """Set torch as `torch_settings` found it in another process."""
     torch.set_float32_matmul_precision(settings["matmul_precision"])
     torch.backends.mkldnn.enabled = settings["mkldnn"]
-    torch.use_deterministic_algorithms(settings["deterministic"], warn_only=True)
+    if settings["deterministic"] != torch.are_deterministic_algorithms_enabled():
+        # Only where it must be: the call imports torch's compiler, which takes seconds.
+        torch.use_deterministic_algorithms(settings["deterministic"], warn_only=True)
     torch.set_flush_denormal(settings["flushes_denormals"])
 
 
