@@ -128,8 +128,7 @@ class Clock:
             train_epoch(trainer, state)
 
         monkeypatch.setattr(Trainer, "train_epoch", timed)
-        monkeypatch.setattr("tabnsm.training.loop.time", self)
-        monkeypatch.setattr("tabnsm.training.budget.time", self)
+        monkeypatch.setattr("tabnsm.training.budget.clock", self.monotonic)
 
     def monotonic(self) -> float:
         return self.now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import joblib
 import numpy as np
@@ -50,6 +51,11 @@ def test_one_torch_thread_means_one_job_unless_a_number_is_given() -> None:
             assert [side_by_side(n, 8, CPU) for n in (None, 2)] == [1, 2]
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_clock_of_this_process_alone_means_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tabnsm.training.budget.clock", time.process_time)
+    assert side_by_side(4, 8, CPU) == 1
 
 
 def test_a_program_that_is_no_python_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 from tabnsm.rules import is_integer, require
 from tabnsm.threads import thread_count
+from tabnsm.training import budget
 
 
 def check_jobs(n_jobs: Any) -> None:
@@ -57,6 +59,8 @@ def side_by_side(n_jobs: int | None, n_networks: int, device: torch.device) -> i
     """
     if n_networks == 1 or n_jobs == 1 or device.type != "cpu" or not can_start_workers():
         return 1
+    if budget.clock is not time.monotonic:
+        return 1  # one that counts the work of this process would not count the workers'
     if n_jobs is None:
         wanted = thread_count()
     else:
