@@ -77,9 +77,10 @@ class TrainingProgress:
         which = f"{number + 1}/{self.n_networks}" if self.n_networks > 1 else ""
         if self.verbose == 1:
             left = seconds_left(self.histories, self.n_networks, self.max_epochs, self.patience)
+            # Short: a terminal of 80 columns has to hold it.
             text = (
-                f"{which and f'network {which}, '}{metric} {score:.5g}, "
-                f"best {history.metric_of(best):.5g} in epoch {best.epoch}, {format_left(left)}"
+                f"{which and f'network {which}, '}{history.eval_metric.upper()} {score:.5g}, "
+                f"best {history.metric_of(best):.5g}, {format_left(left)}"
             )
             # A network that stops early has done all of its part.
             done = sum(
@@ -143,12 +144,9 @@ def format_left(seconds: float) -> str:
     Examples
     --------
     >>> format_left(41.7), format_left(600.0), format_left(9000.0)
-    ('about 42 s left', 'about 10 min left', 'about 2.5 h left')
+    ('~42 s left', '~10 min left', '~2.5 h left')
     """
     if seconds < 100:
-        return f"about {seconds:.0f} s left"
-    return (
-        f"about {seconds / 60:.0f} min left"
-        if seconds < 6000
-        else f"about {seconds / 3600:.1f} h left"
-    )
+        return f"~{seconds:.0f} s left"
+    minutes = seconds / 60
+    return f"~{minutes:.0f} min left" if minutes < 100 else f"~{minutes / 60:.1f} h left"
