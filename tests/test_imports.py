@@ -44,6 +44,7 @@ ALLOWED["training"] = {
     "metrics",
     "target",
     "prediction",
+    "threads",
 }
 ALLOWED["options"] = {"columns", "nn", "rules", "target", "training"}
 ALLOWED["model_file"] = {

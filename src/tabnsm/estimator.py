@@ -17,6 +17,7 @@ from tabnsm.torch_state import usual_torch
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import locked_folder
 from tabnsm.training.ensemble import EnsembleTraining
+from tabnsm.training.jobs import check_jobs
 from tabnsm.training.prepare import FitRows, Validation
 from tabnsm.training.progress import TrainingProgress
 
@@ -118,6 +119,9 @@ class TabNSMRegressor(FittedRegressor):
         fit at a time can use it.
     device : str, default "auto"
         "auto" is a GPU where there is one (untested for lack of one), else the CPU.
+    n_jobs : int or None, default None
+        Networks to train side by side: 1 is none, -1 one per core; None is one per torch thread
+        where that saves time. Same bits in any case. Not saved with the model.
     random_state : int, RandomState or None, default None
         Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
@@ -239,6 +243,7 @@ class TabNSMRegressor(FittedRegressor):
         validation_fraction: float = 0.1,
         checkpoint_dir: str | Path | None = None,
         device: str = "auto",
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         loss: Literal["auto", "blend", "mse", "mae", "log_cosh"] | None = None,
@@ -294,6 +299,7 @@ class TabNSMRegressor(FittedRegressor):
         self.validation_fraction = validation_fraction
         self.checkpoint_dir = checkpoint_dir
         self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.loss = loss
@@ -364,10 +370,8 @@ class TabNSMRegressor(FittedRegressor):
         with locked_folder(self.checkpoint_dir):
             rows = FitRows.collect(X, y, sample_weight, validation, self.random_state)
             prepared = rows.prepare(options, budget)
-            training = EnsembleTraining(prepared, device, budget)
-            with TrainingProgress(
-                self.verbose, options.training.max_epochs, training.n_networks
-            ) as progress:
+            training = EnsembleTraining(prepared, device, budget, self.n_jobs)
+            with TrainingProgress.of(prepared.options.training, self.verbose) as progress:
                 training.train(self.checkpoint_dir, resume, progress)
             scores = training.evaluate()
         self._keep(rows.table, prepared, training, scores)
@@ -378,6 +382,7 @@ class TabNSMRegressor(FittedRegressor):
     def _check_run_options(self, resume: bool) -> None:
         is_level = isinstance(self.verbose, (bool, np.bool_)) or is_integer(self.verbose, 0)
         require(is_level, "verbose must be an integer >= 0", self.verbose)
+        check_jobs(self.n_jobs)
         if resume and self.checkpoint_dir is None:
             raise InvalidOptionError(
                 "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."

@@ -167,7 +167,7 @@ def _plain_params(estimator: FittedRegressor) -> dict[str, Any]:
     params = {k: plain_value(v) for k, v in estimator.get_params(deep=False).items()}
     if not isinstance(params["text_encoder"], str):
         params["text_encoder"] = params["text_encoder"].name
-    del params["verbose"]
+    del params["verbose"], params["n_jobs"]
     params["device"] = str(params["device"])
     if params["checkpoint_dir"] is not None:
         params["checkpoint_dir"] = str(params["checkpoint_dir"])

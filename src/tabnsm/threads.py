@@ -42,6 +42,20 @@ def uses_own_threads() -> bool:
     return getattr(_local, "count", None) is not None
 
 
+def set_thread_count(count: int) -> None:
+    """Share the rest of this `one_torch_thread` block among so many threads; else no effect.
+
+    Examples
+    --------
+    >>> with one_torch_thread():
+    ...     set_thread_count(3)
+    ...     thread_count()
+    3
+    """
+    if uses_own_threads():
+        _local.count = count
+
+
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
     """Let torch use one thread, and the kernels as many as torch had.

@@ -25,7 +25,7 @@ from tabnsm.training.loop import Trainer, TrainingDivergedError
 
 pytestmark = pytest.mark.usefixtures("one_network")
 
-SMALL: dict[str, Any] = {"d_token": 8, "max_epochs": 4, "random_state": 0}
+SMALL: dict[str, Any] = {"d_token": 8, "max_epochs": 4, "random_state": 0, "n_jobs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +128,7 @@ class Clock:
             train_epoch(trainer, state)
 
         monkeypatch.setattr(Trainer, "train_epoch", timed)
-        monkeypatch.setattr("tabnsm.training.loop.time", self)
-        monkeypatch.setattr("tabnsm.training.budget.time", self)
+        monkeypatch.setattr("tabnsm.training.budget.clock", self.monotonic)
 
     def monotonic(self) -> float:
         return self.now

@@ -41,6 +41,10 @@ TextColumns = Annotated[
     typer.Option(help="Embed text columns separate, or joined into one string per row."),
 ]
 TextPrecision = Annotated[str, typer.Option(help="float32, or int8: faster, and rounds.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Networks to train side by side; 1 is none, -1 is one per core."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]
 Model = Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

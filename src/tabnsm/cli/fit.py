@@ -70,6 +70,7 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
+    jobs: arguments.Jobs = None,
     seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
     text_encoder: arguments.TextEncoder = "minilm",
     text_columns: arguments.TextColumns = None,
@@ -104,6 +105,7 @@ def fit(
         "text_encoder": text_encoder,
         "text_columns": text_columns,
         "text_precision": text_precision,
+        "n_jobs": jobs,
         "random_state": seed,
         "verbose": level,
     }
@@ -150,6 +152,7 @@ def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) 
 
     chosen = read_config(config)
     flags = {"max_epochs": "epochs", "random_state": "seed", "column_kinds": "kind"}
+    flags["n_jobs"] = "jobs"
     for name, value in options.items():
         if name == "column_kinds" and value and chosen.get(name):
             chosen[name] |= value

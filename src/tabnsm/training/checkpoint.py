@@ -100,10 +100,13 @@ class Checkpoint:
         }
         write_container(self.path, tensors, meta)
 
-    def verify(self) -> None:
-        """Refuse a file of another run; one that is not there yet is fine."""
-        if self.path.exists():
-            self._check(read_container(self.path)[1])
+    def verify(self) -> History:
+        """Refuse a file of another run; how far this one came, if there is a file yet."""
+        if not self.path.exists():
+            return History()
+        meta = read_container(self.path)[1]
+        self._check(meta)
+        return History.from_dict(meta["history"])
 
     def load(self, state: TrainingState) -> bool:
         """Bring `state` to where the file stands; False if there is no file yet."""
@@ -137,6 +140,42 @@ class Checkpoint:
                 f"{self.path} was written with others. Restore them, or fit without resume=True. "
                 "random_state must have been a number: None and RandomState give another each time."
             )
+
+
+class CheckpointFolder:
+    """The checkpoints of all networks of a fit.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder that exists.
+    fingerprint : str
+    n_networks : int
+    """
+
+    def __init__(self, path: str | Path, fingerprint: str, n_networks: int) -> None:
+        self.path = Path(path)
+        self.fingerprint = fingerprint
+        self.n_networks = n_networks
+
+    def of(self, number: int) -> Checkpoint:
+        """Where the state of a network is kept, counted from 0."""
+        return Checkpoint(self.path, self.fingerprint, number)
+
+    def open(self, resume: bool) -> dict[int, History]:
+        """Set files of an earlier run aside, or check all of them; how far its networks came."""
+        if resume:
+            return {number: self.of(number).verify() for number in range(self.n_networks)}
+        number = 0
+        while number < self.n_networks or self.of(number).path.exists():
+            self.of(number).set_aside()  # an earlier run may have had more
+            number += 1
+        return {}
+
+    def remove_leftovers(self) -> None:
+        """Remove what a process was writing that is gone."""
+        for number in range(self.n_networks):
+            remove_leftovers(self.of(number).path)
 
 
 @contextmanager

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from tabnsm.container import content_hash
+from tabnsm.errors import warn
 from tabnsm.nn.ensemble import join_networks
 from tabnsm.nn.model import TabNSM
+from tabnsm.threads import set_thread_count, thread_count
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget
-from tabnsm.training.checkpoint import Checkpoint
+from tabnsm.training.checkpoint import Checkpoint, CheckpointFolder
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History, ValidationScores
 from tabnsm.training.interrupts import is_one_of_many_fits
+from tabnsm.training.jobs import MIN_SECONDS, pays_off, side_by_side
+from tabnsm.training.kept import KeptNetworks
 from tabnsm.training.loop import (
     Report,
     Trainer,
@@ -25,21 +32,32 @@ from tabnsm.training.loop import (
     TrainingState,
     make_optimizer,
 )
+from tabnsm.training.network_queue import CUT_SHORT, NetworkQueue, is_finished
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
+from tabnsm.training.workers import (
+    EpochDone,
+    Event,
+    NetworkDone,
+    WorkerLost,
+    WorkerPool,
+    WorkerWarned,
+)
 
 if TYPE_CHECKING:
     from tabnsm.training.prepare import PreparedFit
     from tabnsm.training.progress import TrainingProgress
 
 
-# Why a network may end before it is trained to its end.
-_CUT_SHORT = ("interrupted", "time_limit")
-_SAID = {"interrupted": "was interrupted", "diverged": "diverged"}
+# Beyond the time limit a worker is given up: it only has to validate and to send its network.
+_SECONDS_BEYOND_LIMIT = 30.0
 
 
 class EnsembleTraining:
-    """Train the networks of one fit, one after the other.
+    """Train the networks of one fit, one after the other or side by side.
+
+    This process trains networks itself; with more than one job, worker processes take others of
+    the same queue. The bits of a network do not depend on who trains it.
 
     Parameters
     ----------
@@ -47,12 +65,11 @@ class EnsembleTraining:
     device : torch.device
     budget : TimeBudget or None
         Time that is left of the fit; None counts the limit from here.
+    n_jobs : int or None, default 1
+        Networks that are trained side by side, as in `TabNSMRegressor`.
 
     Attributes
     ----------
-    kept : list of tuple of TabNSM and History
-        The networks that are finished, or the first as far as it came. The `stop_reason` of the
-        last history also tells if networks are missing.
     messages : list of str
         Warnings about what was left out; for the caller to give once there is a model.
     """
@@ -62,14 +79,27 @@ class EnsembleTraining:
         prepared: PreparedFit,
         device: torch.device,
         budget: TimeBudget | None = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self.prepared = prepared
         self.config = prepared.options.training
         self.device = device
         self.n_networks = cast("int", self.config.n_ensemble)  # resolved
-        self.kept: list[tuple[TabNSM, History]] = []  # one list: Ctrl-C may come at any moment
-        self.messages: list[str] = []
         self.budget = budget or TimeBudget(self.config.time_limit)
+        self.n_jobs = side_by_side(n_jobs, self.n_networks, device)
+        self.only_if_it_pays = n_jobs is None
+        self._kept = KeptNetworks(self.n_networks)
+        self.messages = self._kept.messages
+        self._relayed: set[str] = set()
+        self._cut = ""
+
+    @property
+    def kept(self) -> list[tuple[TabNSM, History]]:
+        """The networks that are finished, or the first as far as it came, with their histories.
+
+        The `stop_reason` of the last history also tells if networks are missing.
+        """
+        return self._kept.pairs
 
     @property
     def models(self) -> list[TabNSM]:
@@ -101,28 +131,29 @@ class EnsembleTraining:
         progress : TrainingProgress or None
             Shows every epoch.
         """
-        checkpoints = self._checkpoints(checkpoint_dir, resume)
-        # The first network goes on from the draws of the split.
-        generator = self.prepared.generator()
-        number, cut = 0, ""
+        folder = None
+        if checkpoint_dir is not None:
+            folder = CheckpointFolder(checkpoint_dir, fingerprint(self.prepared), self.n_networks)
+        resumed = {} if folder is None else folder.open(resume)
+        n_threads = thread_count()
+        self.progress = progress
+        self.networks = NetworkQueue(self.n_networks, self.budget, self.n_jobs, resumed)
+        n_each = max(n_threads // self.n_jobs, 1)
+        self.pool = WorkerPool(self.prepared, self.networks, n_each, folder, resume)
         try:
-            for number, checkpoint in enumerate(checkpoints):
-                if number:
-                    generator = torch.Generator().manual_seed(self.prepared.seed + number)
-                state = self._begin(generator, checkpoint if resume else None)
-                if self._lacks_time(state.history):
-                    cut = self._limit_reached()
-                    break
-                report = None if progress is None else progress.of_network(number)
-                cut = self._train_one(number, self._trainer(report), state, checkpoint)
-                if cut:
-                    break
+            self._train_all(folder, resume)
         except KeyboardInterrupt:
-            if not self.kept or is_one_of_many_fits():
+            self._collect()
+            if not self._kept or is_one_of_many_fits():
                 raise
-            cut = "interrupted"
-        if cut and len(self.kept) < self.n_networks:
-            self._note_cut(cut, number)
+            self._cut = "interrupted"
+        finally:
+            self.pool.close()
+            set_thread_count(n_threads)
+            if folder is not None:
+                folder.remove_leftovers()  # of workers that were ended while they wrote
+        if self._cut and len(self._kept) < self.n_networks:
+            self._kept.note_cut(self._cut, self.networks.begun)
 
     def evaluate(self) -> ValidationScores:
         """Scores of all networks together on the validation rows."""
@@ -135,29 +166,77 @@ class EnsembleTraining:
         """What trains one network."""
         return make_trainer(self.prepared, self.device, report, self.budget)
 
+    def _train_all(self, folder: CheckpointFolder | None, resume: bool) -> None:
+        """Train networks of the queue until none is left, and wait for those of the workers."""
+        late = math.inf
+        while self._cut != "interrupted":
+            n_away = self.networks.n_away  # before the events, which tell what became of them
+            self._collect()
+            number = self.networks.take_here()
+            if number is not None:
+                self._train_number(number, None if folder is None else folder.of(number), resume)
+                continue
+            if not n_away:
+                break
+            if self.budget.seconds_left() == 0:
+                late = min(late, time.monotonic() + _SECONDS_BEYOND_LIMIT)
+            if time.monotonic() > late:
+                break
+            self._handle(self.pool.wait(1.0))
+        self._collect()
+        if self.networks.is_out_of_time and not self._cut:
+            self._cut = self._limit_reached()
+
+    def _train_number(self, number: int, checkpoint: Checkpoint | None, resume: bool) -> None:
+        """Train a network in this process, unless there is no time for it."""
+        generator = network_generator(self.prepared, number)
+        state = self._begin(generator, checkpoint if resume else None)
+        if self.networks.lacks_time(state.history):
+            self.networks.begun.discard(number)
+            self._end(self._limit_reached())
+            return
+        if not self.only_if_it_pays and not is_finished(state.history):
+            self._start_workers()
+        self._train_one(number, self._trainer(partial(self._at_epoch, number)), state, checkpoint)
+
+    def _end(self, cut: str) -> None:
+        """Begin no further network; those that workers train may still be finished."""
+        self._cut = cut if cut == "interrupted" else self._cut or cut
+        self.networks.close()
+
+    def _at_epoch(self, number: int, history: History) -> None:
+        """Show an epoch, look what the workers did, and start them where it pays off."""
+        if self.progress is not None:
+            self.progress.of_network(number)(history)
+        self._collect()
+        n_left, training = self.networks.n_left, self.config
+        seconds = [record.seconds for record in history]
+        if (
+            self.only_if_it_pays
+            and self.budget.seconds_left() > MIN_SECONDS
+            and pays_off(seconds, n_left, training.max_epochs, training.patience)
+        ):
+            self._start_workers()
+
+    def _start_workers(self) -> None:
+        """Start as many workers as there are jobs for, once."""
+        n_workers = min(self.n_jobs - 1, self.networks.n_left)
+        if n_workers and not self.pool.is_started:
+            self.pool.start(n_workers)
+            set_thread_count(self.pool.n_threads)
+
     def _begin(self, generator: torch.Generator, resumed: Checkpoint | None) -> TrainingState:
         """A network as it begins, or as an earlier run left it."""
         state = initial_state(self.prepared, generator, self.device)
         if resumed is not None:
             resumed.load(state)
-        self.budget.charge(state.history.seconds)
+        self.networks.charge(state.history)
         return state
-
-    def _lacks_time(self, history: History) -> bool:
-        """Whether a network is not worth beginning: it would take longer than the time left.
-
-        The networks so far say how long one takes. The first one is trained in any case.
-        """
-        if not self.kept or _is_finished(history):
-            return False
-        mean = sum(trained.seconds for trained in self.histories) / len(self.kept)
-        left = self.budget.seconds_left()
-        return left == 0 or left < mean - history.seconds
 
     def _train_one(
         self, number: int, trainer: Trainer, state: TrainingState, checkpoint: Checkpoint | None
-    ) -> str:
-        """Train a network and keep it, if it is finished or the first; why to stop, or ""."""
+    ) -> None:
+        """Train a network and keep it, if it is finished or the first."""
         try:
             history = trainer.train(state, checkpoint)
             reason = history.stop_reason
@@ -167,59 +246,44 @@ class EnsembleTraining:
             reason = "diverged"
         if reason == "interrupted" and is_one_of_many_fits():
             raise KeyboardInterrupt
-        is_unfinished = reason == "diverged" or reason.startswith(_CUT_SHORT)
-        if number == 0 or not is_unfinished:
-            self.kept.append((cast("TabNSM", state.model), state.history))
-        if reason in _SAID and number == 0:
-            self.messages.append(
-                f"Training {_SAID[reason]} in epoch {len(state.history) + 1}; the model keeps the "
-                f"weights of epoch {state.history.best_epoch}, the best so far."
-            )
-        elif reason == "diverged":
-            self.messages.append(
-                f"Training diverged in network {number + 1} of {self.n_networks}, which is left "
-                "out. Lower learning_rate if this happens to many."
-            )
-        return reason if reason.startswith(_CUT_SHORT) else ""
+        self._keep(number, reason, cast("TabNSM", state.model), state.history)
+
+    def _keep(self, number: int, reason: str, model: TabNSM | None, history: History) -> None:
+        """Keep a network that has ended, or say why not."""
+        if reason == "interrupted":
+            self._collect()
+            if self._kept:  # by workers; a first network is kept if there is no other
+                self._end(reason)
+                return
+        if self._kept.add(number, reason, model, history):
+            self.networks.count(history)
+        if reason.startswith(CUT_SHORT):
+            self._end(reason)
+
+    def _collect(self) -> None:
+        """Act on all that the workers have reported."""
+        while not self.pool.events.empty():
+            self._handle(self.pool.wait(0.0))
+
+    def _handle(self, event: Event | None) -> None:
+        if isinstance(event, EpochDone):
+            if self.progress is not None:
+                self.progress.of_network(event.number)(event.history)
+        elif isinstance(event, NetworkDone):
+            model = None
+            if event.weights:
+                model = new_network(self.prepared, torch.Generator(), self.device)
+                model.load_state_dict(event.weights)
+                model.eval()
+            self._keep(event.number, event.reason, model, event.history)
+        elif isinstance(event, WorkerLost):
+            self.messages.append(event.message(self.n_networks))
+        elif isinstance(event, WorkerWarned) and event.text not in self._relayed:
+            self._relayed.add(event.text)
+            warn(event.text, event.category)
 
     def _limit_reached(self) -> str:
         return f"time_limit={self.config.time_limit:g} s reached"
-
-    def _note_cut(self, cut: str, number: int) -> None:
-        """Say in the last history, and after Ctrl-C in a warning, that networks are missing."""
-        model, last = self.kept[-1]
-        n_kept = len(self.kept)
-        own = "" if last.stop_reason == cut else f"{last.stop_reason}; "
-        reason = f"{own}{cut}: {n_kept} of {self.n_networks} networks trained"
-        # A copy, because a checkpoint says why this network stopped, and nothing else.
-        self.kept[-1] = (model, dataclasses.replace(last, stop_reason=reason))
-        if cut == "interrupted" and own:
-            self.messages.append(
-                f"Training was interrupted in network {number + 1} of {self.n_networks}, which is "
-                f"left out; the model has the {n_kept} that {'is' if n_kept == 1 else 'are'} "
-                "finished."
-            )
-
-    def _checkpoints(self, folder: str | Path | None, resume: bool) -> list[Checkpoint | None]:
-        if folder is None:
-            return [None] * self.n_networks
-        mark = fingerprint(self.prepared)
-        checkpoints = [Checkpoint(folder, mark, number) for number in range(self.n_networks)]
-        if resume:
-            for checkpoint in checkpoints:
-                checkpoint.verify()  # all of them before any training
-            return list(checkpoints)
-        for checkpoint in checkpoints:
-            checkpoint.set_aside()
-        number = self.n_networks  # an earlier run may have had more
-        while (further := Checkpoint(folder, mark, number)).path.exists():
-            further.set_aside()
-            number += 1
-        return list(checkpoints)
-
-
-def _is_finished(history: History) -> bool:
-    return bool(history.stop_reason) and not history.stop_reason.startswith(_CUT_SHORT)
 
 
 def make_trainer(
@@ -240,19 +304,32 @@ def make_trainer(
     )
 
 
-def initial_state(
-    prepared: PreparedFit, generator: torch.Generator, device: torch.device
-) -> TrainingState:
-    """A network as `generator` begins it, and all that training it needs."""
-    encoder, options = prepared.encoder, prepared.options
-    model = TabNSM(
+def network_generator(prepared: PreparedFit, number: int) -> torch.Generator:
+    """Random numbers of a network: the first one goes on from the draws of the split."""
+    if number == 0:
+        return prepared.generator()
+    return torch.Generator().manual_seed(prepared.seed + number)
+
+
+def new_network(prepared: PreparedFit, generator: torch.Generator, device: torch.device) -> TabNSM:
+    """A network as `generator` begins it."""
+    encoder = prepared.encoder
+    return TabNSM(
         encoder.n_features,
         category_sizes=encoder.category_sizes,
         bins=encoder.bins,
         n_targets=prepared.target.n_targets,
         generator=generator,
-        **options.to_dict()["architecture"],
+        **dataclasses.asdict(prepared.options.architecture),
     ).to(device)
+
+
+def initial_state(
+    prepared: PreparedFit, generator: torch.Generator, device: torch.device
+) -> TrainingState:
+    """A network as `generator` begins it, and all that training it needs."""
+    options = prepared.options
+    model = new_network(prepared, generator, device)
     training = options.training
     return TrainingState(
         model=model,

@@ -24,7 +24,7 @@ from tabnsm.tuning.space import Parameter, contains, search_space
 from tabnsm.tuning.study import check_search, search
 
 # Options that say how to run and not what to learn; `tune` has them itself or does not need them.
-_NOT_TUNED = ("preset", "random_state", "verbose", "checkpoint_dir")
+_NOT_TUNED = ("preset", "random_state", "verbose", "checkpoint_dir", "n_jobs")
 # Limits of a trial, and where it runs: the final fit has its own.
 _OF_A_TRIAL = ("max_epochs", "time_limit", "device")
 _NOT_SEARCHED = {
