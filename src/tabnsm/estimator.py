@@ -65,7 +65,7 @@ class TabNSMRegressor(FittedRegressor):
         Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
         sees the one that the interaction makes alone.
     head_width : int, default 256
-        Inner width of the regression head.
+        Inner width of the regression head; several targets share twice as many units.
     loss : {"auto", "blend", "mse", "mae", "log_cosh"} or None, default None
         A plain loss, or Huber and GridLoss blended as below: "auto", but for targets of at most
         12 distinct values, where it is "mse" unless the blend is changed; paper: "blend".

@@ -13,7 +13,7 @@ from tabnsm.attribution import explain_rows
 from tabnsm.columns import TableEncoder
 from tabnsm.metrics import target_metrics
 from tabnsm.model_file import load_model, save_model
-from tabnsm.nn.ensemble import Ensemble, join_networks
+from tabnsm.nn.ensemble import Ensemble, for_target, join_networks
 from tabnsm.nn.model import TabNSM
 from tabnsm.options import Options
 from tabnsm.prediction import predict_rows, resolve_device
@@ -203,7 +203,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         place = self.target_.position(target)
         encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
-        return explain_rows(self.model_, self.encoder_, self.target_, encoded, baseline, place)
+        model, one = for_target(self.model_, place), self.target_.for_target(place)
+        return explain_rows(model, self.encoder_, one, encoded, baseline)
 
     def describe_columns(self) -> ColumnReport:
         """What was understood of each column: kind, features, missing values, and notes."""

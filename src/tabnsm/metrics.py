@@ -89,9 +89,8 @@ def target_metrics(
     -------
     dict of str to dict of str to float
         By target, what `regression_metrics` returns, `n_rows`, the number of rows that have it,
-        and `standardized_rmse`, the RMSE in standard deviations of the true values (0 for a
-        constant target that is predicted exactly, infinite for one that is not). A target without
-        true values is left out.
+        and `standardized_rmse`, the RMSE in standard deviations of the true values, which is the
+        root of 1 - r2. A target without true values is left out.
 
     Examples
     --------
@@ -112,13 +111,8 @@ def target_metrics(
         if not (weight[present] > 0).any():
             continue
         scores = regression_metrics(truth[present, k], predicted[present, k], weight[present])
-        scale = weighted_rmse(
-            truth[present, k],
-            np.full(present.sum(), np.average(truth[present, k], weights=weight[present])),
-            weight[present],
-        )
-        relative = scores["rmse"] / scale if scale > 0 else (np.inf if scores["rmse"] else 0.0)
-        found[name] = {"n_rows": int(present.sum()), **scores, "standardized_rmse": float(relative)}
+        relative = float(np.sqrt(1 - scores["r2"]))
+        found[name] = {"n_rows": int(present.sum()), **scores, "standardized_rmse": relative}
     if not found:
         raise InvalidDataError(
             "y must have values, got missing ones or zero weights only. Check the names of the "

@@ -30,7 +30,6 @@ def explain_rows(
     target: TargetModel,
     table: EncodedTable,
     baseline: Baseline = "zero",
-    place: int = 0,
 ) -> Explanation:
     """Attribute the prediction of every row to features and columns, tile by tile.
 
@@ -45,13 +44,11 @@ def explain_rows(
     encoder : TableEncoder
         That made `table`.
     target : TargetModel
-        What a feature adds to a target's linear fit, if it has one, is added to the attribution
-        of the feature.
+        Of one target. What a feature adds to its linear fit, if it has one, is added to the
+        attribution of the feature.
     table : EncodedTable
     baseline : {"zero", "average"}
         What a token is compared with; see `token_attributions`.
-    place : int, default 0
-        Which of several targets.
 
     Returns
     -------
@@ -69,7 +66,7 @@ def explain_rows(
         width = n_blocks(n_features, config.selection_block_size)
         blocks = np.empty((n_rows, width), dtype=np.float32)
 
-    linear, scaler = target.linear_fits[place], target.scalers[place]
+    (linear,), (scaler,) = target.linear_fits, target.scalers
     device = next(model.parameters()).device
     size = tile_rows(n_features)
     was_training = model.training
@@ -80,7 +77,7 @@ def explain_rows(
             # Always a full tile, as in prediction: other shapes may round differently.
             rows = torch.arange(start, start + size).clamp_(max=stop - 1)
             x = table.gather(rows).to(device)  # (size, D)
-            explained = [token_attributions(network, x, baseline, place) for network in networks]
+            explained = [token_attributions(network, x, baseline) for network in networks]
             prediction, attributed = (_mean(parts) for parts in zip(*explained, strict=True))
             standard[start:stop] = prediction[: stop - start].cpu().numpy()
             if linear is not None:
@@ -95,7 +92,7 @@ def explain_rows(
 
     columns, column_of_feature = input_columns(encoder)
     return Explanation(
-        predictions=target.predict(standard, table)[:, place],
+        predictions=target.predict(standard, table)[:, 0],
         contributions=sum_by_column(features, column_of_feature, len(columns)),
         feature_contributions=features,
         columns=columns,
@@ -107,9 +104,9 @@ def explain_rows(
 
 
 def token_attributions(
-    model: TabNSM, x: Tensor, baseline: Baseline = "zero", place: int = 0
+    model: TabNSM, x: Tensor, baseline: Baseline = "zero"
 ) -> tuple[Tensor, Tensor]:
-    r"""Gradient of the prediction of one target times the token, summed over the token axis.
+    r"""Gradient of the prediction times the token, summed over the token axis and the targets.
 
     .. math:: a_d = \sum_k \frac{\partial \hat y}{\partial X_{dk}} (X_{dk} - X^0_{dk})
 
@@ -122,8 +119,6 @@ def token_attributions(
         "zero" is the paper's gradient-embedding attribution, :math:`X^0 = 0`. "average" takes
         the tokens of mean numbers and unseen categories for :math:`X^0`, so that what a feature
         says whatever its value (the bias in its token) does not count.
-    place : int, default 0
-        Which of several targets.
 
     Returns
     -------
@@ -145,7 +140,7 @@ def token_attributions(
         tokens.requires_grad_()
         prediction = model.from_tokens(tokens)  # (B, t)
         # Rows do not mix, so that the gradient of the sum holds the gradient of each row.
-        (gradient,) = torch.autograd.grad(prediction[:, place].sum(), tokens)  # (B, D, d_token)
+        (gradient,) = torch.autograd.grad(prediction.sum(), tokens)  # (B, D, d_token)
     return prediction.detach(), (gradient * moved.detach()).sum(dim=-1)  # (B, t), (B, D)
 
 

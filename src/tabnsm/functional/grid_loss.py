@@ -77,39 +77,6 @@ def grid_bounds(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return lower, upper
 
 
-def grids_of_targets(
-    prediction: Tensor, target: Tensor, present: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Range of the grid of each of several targets: the extrema of its own column.
-
-    Parameters
-    ----------
-    prediction, target : Tensor, shape (N, t)
-        At least one row.
-    present : Tensor of bool, shape (N, t), or None, default=None
-        Entries that count; None means all. A target without any has the range 0 to 0.
-
-    Returns
-    -------
-    lower, upper : Tensor, shape (t,)
-        float64, detached; as `bounds` of `grid_loss` they give each column its own grid.
-
-    Examples
-    --------
-    >>> prediction = torch.tensor([[0.0, 500.0], [1.0, 900.0]])
-    >>> target = torch.tensor([[2.0, 100.0], [-1.0, torch.nan]])
-    >>> grids_of_targets(prediction, target, ~target.isnan())
-    (tensor([-1., 100.], dtype=torch.float64), tensor([  2., 500.], dtype=torch.float64))
-    """
-    values = torch.stack((prediction.detach(), target.detach())).double()  # (2, N, t)
-    if present is None:
-        return values.amin(dim=(0, 1)), values.amax(dim=(0, 1))
-    lower = values.masked_fill(~present, math.inf).amin(dim=(0, 1))
-    upper = values.masked_fill(~present, -math.inf).amax(dim=(0, 1))
-    is_empty = ~present.any(dim=0)
-    return lower.masked_fill(is_empty, 0.0), upper.masked_fill(is_empty, 0.0)
-
-
 def soft_index(
     x: Tensor,
     lower: Tensor | float,
@@ -185,8 +152,8 @@ def grid_loss(
         ``temperature * n_grid_cells >= 1``.
     bounds : (lower, upper) or None, default=None
         Range of the grid. None takes the extrema of the batch, detached; fixed bounds make a
-        row's loss independent of its batch. Tensors of shape (t,) give each of the last axis' t
-        columns a grid of its own; see `grids_of_targets`.
+        row's loss independent of its batch. Tensors of shape (t,) give each of the t columns of
+        values (N, t) a grid of its own; see `several_targets.grids_of_targets`.
     reduction : {"mean", "none"}, default="mean"
         Mean over all values, or the loss of each.
 

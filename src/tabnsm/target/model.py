@@ -112,6 +112,11 @@ class TargetModel:
             f"{target!r}. Call once for each of them."
         )
 
+    def for_target(self, place: int) -> TargetModel:
+        """Of one of the targets alone."""
+        names = None if self.names is None else (self.names[place],)
+        return TargetModel((self.scalers[place],), (self.linear_fits[place],), names)
+
     def mean_score(
         self,
         score: Callable[[NDArray[Any], NDArray[Any], NDArray[Any] | None], float],

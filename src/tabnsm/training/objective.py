@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.nn.functional import huber_loss, softplus
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.functional.grid_loss import (
-    Bounds,
-    check_grid_options,
-    grid_loss,
+from tabnsm.functional.grid_loss import Bounds, check_grid_options, grid_loss
+from tabnsm.functional.several_targets import (
+    fill_missing,
     grids_of_targets,
+    mean_over_targets,
 )
 from tabnsm.rules import require, require_one_of
 
@@ -224,22 +224,19 @@ class Objective:
         n_targets = target.shape[1]
         losses = self.losses or (self.config.loss,) * n_targets
         if n_targets == 1:
-            own = None if bounds is None else bounds[0]
-            return self._entry_losses(prediction[:, 0], target[:, 0], own, losses[0])
-        present = ~target.isnan()  # (N, t)
-        # A missing entry is 0 on both sides, which is no loss, and has no gradient.
-        filled = [side.masked_fill(~present, 0.0) for side in (prediction, target)]
+            only = None if bounds is None else bounds[0]
+            return self._entry_losses(prediction[:, 0], target[:, 0], only, losses[0])
+        prediction, target, present = fill_missing(prediction, target)  # (N, t) each
         if bounds is None:
-            lower, upper = grids_of_targets(*filled, present)  # (t,)
+            lower, upper = grids_of_targets(prediction, target, present)  # (t,)
         else:
             lower, upper = torch.tensor(bounds, dtype=torch.float64, device=target.device).unbind(1)
-        total = target.new_zeros(len(target))
-        for loss in sorted(set(losses)):
-            columns = [k for k in range(n_targets) if losses[k] == loss]
-            sides = (side[:, columns] for side in filled)
-            entries = self._entry_losses(*sides, (lower[columns], upper[columns]), loss)
-            total = total + entries.sum(dim=1)
-        return total / present.sum(dim=1).clamp(min=1)
+        entries = torch.empty_like(target)
+        for loss in set(losses):
+            of = [k for k in range(n_targets) if losses[k] == loss]
+            own = (lower[of], upper[of])
+            entries[:, of] = self._entry_losses(prediction[:, of], target[:, of], own, loss)
+        return mean_over_targets(entries, present)
 
     def _entry_losses(
         self, prediction: Tensor, target: Tensor, bounds: Bounds | None, loss: str

@@ -260,9 +260,7 @@ class FitRows:
                 known, unknown = (np.flatnonzero(~np.isnan(y[:, k])) for y in (train, validation))
                 found = linear_residual(
                     _target_rows(data.train, train, data.train_weight, known, k),
-                    _target_rows(
-                        data.validation, validation, data.validation_weight, unknown, k
-                    ),
+                    _target_rows(data.validation, validation, data.validation_weight, unknown, k),
                     encoder.category_sizes,
                 )
                 fits.append(None if found is None else found.fit)
