@@ -79,15 +79,14 @@ def validation_rows(
 
 def check_trained(targets: Targets, train: np.ndarray) -> None:
     """Refuse targets that are missing in all rows to train on, a mask (n,)."""
-    present = ~np.isnan(targets.values)
-    lacking = np.flatnonzero(~present[train].any(axis=0))
+    lacking = np.flatnonzero(np.isnan(targets.values[train]).all(axis=0))
     if len(lacking):
         k = int(lacking[0])
         name = k if targets.names is None else repr(targets.names[k])
         raise InvalidDataError(
-            f"Each target must have values in the rows to train on, got none of target {name}; "
-            f"{int(present[:, k].sum())} row(s) with it are held out or have no weight. Add rows "
-            "with it, choose the validation rows yourself (X_val, y_val), or leave it out."
+            f"Each target must have values in the rows to train on, got none of target {name}: "
+            "all rows with it validate or have no weight. Add rows with it, choose the rows to "
+            "validate on yourself (X_val, y_val), or leave it out."
         )
 
 
