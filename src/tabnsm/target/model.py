@@ -124,10 +124,9 @@ class TargetModel:
         prediction: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
     ) -> float:
-        """Mean of a score over the targets, each in its own standard deviations, so that no unit
-        outweighs the others.
+        """Mean of a score over the targets, each in its own standard deviations.
 
-        A transformed target counts on its transformed scale; one with a linear fit counts in
+        So no target's unit outweighs the others. A transformed target counts on its transformed scale; one with a linear fit counts in
         standard deviations of the target, not of its residual. Targets without an entry are left
         out.
 

@@ -123,8 +123,7 @@ def _as_table(y: Any) -> Table | None:
         y = np.stack(y)
     is_frame = hasattr(y, "columns") or isinstance(y, (Mapping, pa.Table, pa.RecordBatch))
     is_matrix = isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 0
-    is_complex = getattr(getattr(y, "dtype", None), "kind", "") == "c"
-    return Table.from_native(y) if is_frame or (is_matrix and not is_complex) else None
+    return Table.from_native(y) if is_frame or is_matrix else None
 
 
 def _listed(names: Sequence[str]) -> str:
