@@ -63,7 +63,7 @@ def left_out(
         file.check_column(name, option)
         if name in targets:
             raise InvalidOptionError(
-                f"{option} must not name a target, got {name!r}. Name another column."
+                f"{option} must not name the target, got {name!r}. Name another column."
             )
     return [*drop, *(name for name in (weight, group) if name is not None)]
 

@@ -126,9 +126,9 @@ class TargetModel:
     ) -> float:
         """Mean of a score over the targets, each in its own standard deviations.
 
-        So no target's unit outweighs the others. A transformed target counts on its transformed scale; one with a linear fit counts in
-        standard deviations of the target, not of its residual. Targets without an entry are left
-        out.
+        So no target's unit outweighs the others. A transformed target counts on its transformed
+        scale; one with a linear fit counts in standard deviations of the target, not of its
+        residual. Targets without an entry are left out.
 
         Parameters
         ----------
