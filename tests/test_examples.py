@@ -31,7 +31,12 @@ def run(name: str, folder: Path) -> str:
 
 def test_all_examples_are_tested() -> None:
     found = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
-    assert found == {"house_prices.py", "text_columns.py", "command_line.sh"}
+    assert found == {
+        "house_prices.py",
+        "several_targets.py",
+        "text_columns.py",
+        "command_line.sh",
+    }
 
 
 @pytest.mark.slow
@@ -41,6 +46,15 @@ def test_house_prices(tmp_path: Path) -> None:
     assert score is not None
     assert float(score[1]) > 0.8
     assert (tmp_path / "houses.safetensors").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_several_targets(tmp_path: Path) -> None:
+    output = run("several_targets.py", tmp_path)
+    assert "3 targets: water, fat, protein" in output
+    score = re.search(r"Mean R2 on new rows: (-?[\d.]+)", output)
+    assert score is not None
+    assert float(score[1]) > 0.6
 
 
 @pytest.mark.slow

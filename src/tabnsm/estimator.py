@@ -169,7 +169,7 @@ class TabNSMRegressor(FittedRegressor):
         Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
         sees the one that the interaction makes alone.
     head_width : int, default 256
-        Inner width of the regression head.
+        Inner width of the regression head; several targets share twice as many units.
 
     Attributes
     ----------
@@ -183,6 +183,8 @@ class TabNSMRegressor(FittedRegressor):
         From tables to encoded features.
     target_ : TargetModel
         From targets to standardised ones, or residuals of a linear fit, and back.
+    target_names_ : ndarray of str
+        Names of the targets, when `y` was a DataFrame or a dict of columns.
     history_ : History
         One record per epoch, the best epoch and why training stopped; of the first network.
     histories_ : tuple of History
@@ -191,10 +193,11 @@ class TabNSMRegressor(FittedRegressor):
     n_iter_ : int
         Epochs of the network that was trained longest.
     validation_rmse_ : float
-        RMSE of the predictions on the validation rows.
+        RMSE of the predictions on the validation rows; of several targets, the mean in standard
+        deviations of each.
     best_score_ : float
-        The `eval_metric` of the predictions on the validation rows, in the target's units; lower
-        is better.
+        The `eval_metric` of the predictions on the validation rows, in the target's units, of
+        several targets as `validation_rmse_`; lower is better.
     options_ : Options
         What the options came to after the preset and for these rows, such as the batch size and
         the number of networks.
@@ -338,12 +341,14 @@ class TabNSMRegressor(FittedRegressor):
     ) -> TabNSMRegressor:
         """Train on a table.
 
-        Rows without a target, and rows of weight zero, are left out before anything else.
+        Rows without any target, and rows of weight zero, are left out before anything else.
 
         Parameters
         ----------
         X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
+        y : array-like of shape (n_rows,), or DataFrame, dict of columns or array (n_rows, t)
+            One target, or several that share tokens and interaction. Of several, a row may lack
+            some: these are left out of the loss and of the scores.
         sample_weight : array-like of shape (n_rows,) or None
             Weights in the loss and in the validation score.
         X_val, y_val : as `X` and `y`, or None

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import explain_rows
 from tabnsm.columns import TableEncoder
+from tabnsm.metrics import target_metrics
 from tabnsm.model_file import load_model, save_model
-from tabnsm.nn.ensemble import Ensemble, join_networks
+from tabnsm.nn.ensemble import Ensemble, for_target, join_networks
 from tabnsm.nn.model import TabNSM
 from tabnsm.options import Options
 from tabnsm.prediction import predict_rows, resolve_device
 from tabnsm.tables import Table
-from tabnsm.target import TargetModel
+from tabnsm.target import TargetModel, read_targets
 from tabnsm.torch_state import usual_torch
 from tabnsm.training.history import History
 
@@ -44,6 +45,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_: float
     n_features_in_: int
     feature_names_in_: np.ndarray
+    target_names_: np.ndarray
 
     def _keep(
         self,
@@ -61,6 +63,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = join_networks(training.models)
         self.encoder_ = prepared.encoder
         self.target_ = prepared.target
+        if self.target_.names is not None:
+            self.target_names_ = np.array(self.target_.names, dtype=object)
+        elif hasattr(self, "target_names_"):
+            del self.target_names_
         self.histories_ = tuple(training.histories)
         self.validation_rmse_ = scores.rmse
         self.best_score_ = getattr(scores, prepared.options.training.eval_metric)
@@ -121,7 +127,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @usual_torch()
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of every row.
+        """Predict the target, or all targets, of every row.
 
         Parameters
         ----------
@@ -132,15 +138,50 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of float64, shape (n_rows,)
+            Of a model of t > 1 targets (n_rows, t), in the order of `fit`.
         """
         check_is_fitted(self, "model_")
         encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         device = next(self.model_.parameters()).device
         standard = predict_rows(self.model_, encoded, device)  # (n, t)
-        return self.target_.predict(standard, encoded)[:, 0]
+        prediction = self.target_.predict(standard, encoded)
+        return prediction[:, 0] if self.target_.n_targets == 1 else prediction
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; of several targets the mean of theirs, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
+            As for `predict`.
+        y : array-like of shape (n_rows,) or (n_rows, t)
+            True values. Of several targets, some may be missing: each is scored on the rows that
+            have it, and columns with names are matched by name.
+        sample_weight : array-like of shape (n_rows,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "model_")
+        n_targets = self.target_.n_targets
+        if n_targets == 1:
+            return float(super().score(X, y, sample_weight))
+        prediction = self.predict(X)
+        targets = read_targets(y, len(prediction), must_vary=False)
+        truth = targets.in_order(self.target_.names, n_targets, "y").values
+        scores = target_metrics(truth, prediction, sample_weight, self.target_.labels)
+        return float(np.mean([each["r2"] for each in scores.values()]))
 
     @usual_torch()
-    def explain(self, X: Any, *, baseline: Literal["zero", "average"] = "zero") -> Explanation:
+    def explain(
+        self,
+        X: Any,
+        *,
+        baseline: Literal["zero", "average"] = "zero",
+        target: str | int | None = None,
+    ) -> Explanation:
         """Attribute the prediction of every row to the input columns.
 
         Parameters
@@ -150,6 +191,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         baseline : {"zero", "average"}, default "zero"
             "zero" is the paper's attribution, the gradient times the token; "average" counts
             only how far a token is from that of a mean number or an unseen category.
+        target : str, int or None, default None
+            Which of several targets to explain: its name, or its number from 0. None is the only
+            one.
 
         Returns
         -------
@@ -157,8 +201,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Attributions in [0, 1] per row and column, and the foreground blocks of each row.
         """
         check_is_fitted(self, "model_")
+        place = self.target_.position(target)
         encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
-        return explain_rows(self.model_, self.encoder_, self.target_, encoded, baseline)
+        model, one = for_target(self.model_, place), self.target_.for_target(place)
+        return explain_rows(model, self.encoder_, one, encoded, baseline)
 
     def describe_columns(self) -> ColumnReport:
         """What was understood of each column: kind, features, missing values, and notes."""
@@ -206,4 +252,5 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
         return tags

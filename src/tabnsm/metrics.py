@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,58 @@ def regression_metrics(
         "spearman": _correlation(_ranks(truth, weight), _ranks(predicted, weight), weight),
         "within_one_bin": float(np.average(close, weights=weight)),
     }
+
+
+def target_metrics(
+    y: Any, prediction: Any, sample_weight: Any = None, names: Sequence[str] | None = None
+) -> dict[str, dict[str, float]]:
+    """Compare predictions of several targets with the truth, each on the rows that have it.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows, t)
+        True values, NaN where missing.
+    prediction : array-like of shape (n_rows, t)
+        Predicted values, finite.
+    sample_weight : array-like of shape (n_rows,) or None
+        Weights of the rows; None weighs all alike.
+    names : sequence of str or None
+        Of the targets; None counts them from 1.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        By target, what `regression_metrics` returns, `n_rows`, the number of rows that have it,
+        and `standardized_rmse`, the RMSE in standard deviations of the true values, which is the
+        root of 1 - r2. A target without true values is left out.
+
+    Examples
+    --------
+    >>> found = target_metrics([[1.0, 10.0], [2.0, None], [3.0, 20.0]], [[1, 10], [2, 9], [4, 20]])
+    >>> found["2"]["n_rows"], found["2"]["r2"], round(found["1"]["standardized_rmse"], 3)
+    (2, 1.0, 0.707)
+    """
+    truth, predicted = np.asarray(y, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
+    if truth.ndim != 2 or truth.shape != predicted.shape:
+        raise InvalidDataError(
+            "y and prediction must both have shape (n_rows, n_targets), got shapes "
+            f"{truth.shape} and {predicted.shape}."
+        )
+    weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
+    found = {}
+    for k, name in enumerate(names or [str(k + 1) for k in range(truth.shape[1])]):
+        present = ~np.isnan(truth[:, k])
+        if not (weight[present] > 0).any():
+            continue
+        scores = regression_metrics(truth[present, k], predicted[present, k], weight[present])
+        relative = float(np.sqrt(1 - scores["r2"]))
+        found[name] = {"n_rows": int(present.sum()), **scores, "standardized_rmse": relative}
+    if not found:
+        raise InvalidDataError(
+            "y must have values, got missing ones or zero weights only. Check the names of the "
+            "target columns."
+        )
+    return found
 
 
 def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray | None) -> float:

@@ -132,6 +132,8 @@ def _restore(
     )
     estimator.best_score_ = meta.get("best_score", estimator.validation_rmse_)
     estimator.n_features_in_ = meta["n_features_in"]
+    if estimator.target_.names is not None:
+        estimator.target_names_ = np.array(estimator.target_.names, dtype=object)
     if meta["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)
     return estimator

@@ -15,6 +15,7 @@ from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.functional.grid_loss import soft_index
 from tabnsm.training.objective import Objective, ObjectiveConfig
 from tests.oracles import grid_loss as oracle
+from tests.oracles import several_targets as several
 
 
 def huber(prediction: list[float], target: list[float], delta: float) -> list[float]:
@@ -227,8 +228,52 @@ def test_auto_is_squared_error_for_ratings(levels, options, loss):
     assert resolved.for_target(np.arange(100.0)[:, None]) == resolved
 
 
-def test_auto_is_the_blend_where_one_of_several_targets_is_no_rating():
+def test_auto_is_chosen_for_each_target():
     ratings = np.repeat(np.arange(5.0), 20)
+    ratings[3] = np.nan
     both = np.stack([ratings, np.arange(100.0)], axis=1)
     assert ObjectiveConfig().for_target(np.stack([ratings] * 2, axis=1)).loss == "mse"
-    assert ObjectiveConfig().for_target(both).loss == "blend"
+    mixed = ObjectiveConfig().for_target(both)
+    assert mixed.loss == "auto"
+    assert mixed.losses_of(both) == ("mse", "blend")
+    assert ObjectiveConfig(loss="mae").losses_of(both) == ("mae", "mae")
+    objective = Objective(mixed, mixed.losses_of(both))
+    parts = [batch(9, seed) for seed in range(2)]
+    prediction, target = (torch.cat(side, dim=1) for side in zip(*parts, strict=True))
+    alone = [
+        Objective(ObjectiveConfig(loss=loss)).row_losses(*part, [(-1.0, 2.0)])
+        for loss, part in zip(("mse", "blend"), parts, strict=True)
+    ]
+    rows = objective.row_losses(prediction, target, [(-1.0, 2.0)] * 2)
+    torch.testing.assert_close(rows, torch.stack(alone).mean(dim=0))
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("normalize_grid", [True, False])
+def test_several_targets_with_missing_entries_equal_the_oracle(fixed, normalize_grid):
+    rng = np.random.default_rng(0)
+    prediction, target = rng.normal(size=(2, 6, 3))
+    target[rng.random((6, 3)) < 0.4] = np.nan
+    target[0] = [1.0, np.nan, np.nan]
+    config = ObjectiveConfig(
+        n_grid_cells=5, temperature=0.5, normalize_grid=normalize_grid, huber_weight=0.3
+    )
+    bounds = [(-3.0, 2.0), (-2.5, 3.0), (-3.0, 3.0)] if fixed else None
+    expected = several.row_losses(
+        prediction.tolist(),
+        [[None if np.isnan(y) else y for y in row] for row in target.tolist()],
+        5,
+        0.5,
+        normalize=normalize_grid,
+        huber_weight=0.3,
+        bounds=bounds,
+    )
+    x, y = torch.from_numpy(prediction), torch.from_numpy(target)
+    objective = Objective(config)
+    if bounds is not None:
+        rows = objective.row_losses(x, y, bounds)
+        np.testing.assert_allclose(rows, expected, rtol=1e-9)
+    else:
+        weight = torch.linspace(0.5, 1.5, 6, dtype=torch.float64)
+        loss = objective.batch_loss(x, y, weight).item()
+        assert loss == pytest.approx(float(np.mean(weight.numpy() * expected)), rel=1e-9)

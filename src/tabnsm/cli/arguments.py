@@ -12,7 +12,10 @@ from tabnsm.errors import InvalidOptionError
 from tabnsm.files import TableFile
 
 Data = Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")]
-Target = Annotated[str, typer.Option("--target", "-t", help="Column to predict.")]
+Target = Annotated[
+    str,
+    typer.Option("--target", "-t", help="Column to predict; several with commas between: a,b,c."),
+]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
 Kind = Annotated[
     list[str] | None,
@@ -69,19 +72,19 @@ def help_text(*paragraphs: str, examples: tuple[str, ...] = ()) -> str:
 
 def left_out(
     file: TableFile,
-    target: str,
+    targets: list[str],
     drop: list[str],
     weight: str | None,
     group: str | None,
     time: str | None,
 ) -> list[str]:
     """Columns that are no features, after a check of all names."""
-    named = [("--target", target), *(("--drop", name) for name in drop)]
+    named = [("--drop", name) for name in drop]
     optional = {"--weight": weight, "--group": group, "--time": time}
     named += [(option, name) for option, name in optional.items() if name is not None]
     for option, name in named:
         file.check_column(name, option)
-        if option != "--target" and name == target:
+        if name in targets:
             raise InvalidOptionError(
                 f"{option} must not name the target, got {name!r}. Name another column."
             )
@@ -112,7 +115,7 @@ def progress_level(verbose: bool, quiet: bool) -> int:
 def read_rows(
     file: TableFile,
     features: list[str],
-    target: str,
+    targets: list[str],
     weight: str | None,
     group: str | None,
     time: str | None,
@@ -121,16 +124,20 @@ def read_rows(
     """Read the columns that training needs; arguments of `TabNSMRegressor.fit`."""
     from tabnsm.cli.columns import group_values, number_values, time_values
 
-    others = [name for name in (target, weight, group, time) if name is not None]
+    others = [name for name in (*targets, weight, group, time) if name is not None]
     table = file.read(list(dict.fromkeys([*features, *others])))
-    rows: dict[str, Any] = {"X": table.select(features), "y": table.column(target)}
+    rows: dict[str, Any] = {"X": table.select(features), "y": _target_of(table, targets)}
     if weight is not None:
         rows["sample_weight"] = number_values(table, weight, "--weight")
     if validation is not None:
-        held_out = validation.read([*features, target])
-        rows |= {"X_val": held_out.select(features), "y_val": held_out.column(target)}
+        held_out = validation.read([*features, *targets])
+        rows |= {"X_val": held_out.select(features), "y_val": _target_of(held_out, targets)}
     if group is not None:
         rows["validation_groups"] = group_values(table, group)
     if time is not None:
         rows["validation_time"] = time_values(table, time)
     return rows
+
+
+def _target_of(table: Any, targets: list[str]) -> Any:
+    return table.column(targets[0]) if len(targets) == 1 else table.select(targets)

@@ -36,6 +36,7 @@ HELP = help_text(
     examples=(
         "tabnsm explain price.safetensors new.csv --out why",
         "tabnsm explain price.safetensors new.csv -o why --id id --top 15 --rows 40",
+        "tabnsm explain robot.safetensors new.csv -o why --target torque1",
     ),
 )
 
@@ -53,6 +54,10 @@ def explain(
     baseline: Annotated[
         str, typer.Option(help="zero (the paper's) or average (see the Python documentation).")
     ] = "zero",
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Of several targets, the one to explain."),
+    ] = None,
     batch_rows: BatchRows = EXPLAIN_BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
@@ -74,13 +79,15 @@ def explain(
         raise InvalidOptionError(f"--baseline must be one of {BASELINES}, got {baseline!r}.")
     require_matplotlib()
     estimator = _load(model)
+    place = _target_place(estimator, target)
     _make_folder(out)
 
     summary = ExplanationSummary(rows)
     kept = file.batches(batch_rows, carried, as_written=True) if carried else None
     with TableWriter(out / "attributions.csv") as writer, _progress(quiet) as progress:
         task = progress.add_task("rows explained", total=file.n_rows)
-        for part in _explanations(estimator, file, carried, batch_rows, baseline):
+        options = {"baseline": baseline, "target": place}
+        for part in _explanations(estimator, file, carried, batch_rows, options):
             writer.write(_lines(part, None if kept is None else next(kept)))
             summary.add(part)
             progress.advance(task, len(part.predictions))
@@ -91,6 +98,22 @@ def explain(
     written += plot_importance(names, shares, summary.n_rows, out / "importance", top=top)
     if not quiet:
         _report(names, shares, written)
+
+
+def _target_place(estimator: TabNSMRegressor, target: str | None) -> int | None:
+    """Which of several targets to explain; None of one target."""
+    known = estimator.target_
+    if known.n_targets > 1 and target not in known.labels:
+        names = ", ".join(map(repr, known.labels))
+        raise InvalidOptionError(
+            f"--target must name one of the model's targets, {names}, got {target!r}. Explain "
+            "each of them into a folder of its own."
+        )
+    if known.n_targets == 1 and target is not None:
+        raise InvalidOptionError(
+            f"--target must not be given for a model of one target, got {target!r}."
+        )
+    return None if target is None else known.labels.index(target)
 
 
 def _progress(quiet: bool) -> Progress:
@@ -107,7 +130,7 @@ def _explanations(
     file: TableFile,
     not_features: list[str],
     batch_rows: int,
-    baseline: str,
+    options: dict[str, Any],
 ) -> Iterator[Explanation]:
     known = getattr(estimator, "feature_names_in_", None)
     if known is None:
@@ -115,7 +138,7 @@ def _explanations(
     else:
         columns = [name for name in known if name in file.names] or file.names
     for table in file.batches(batch_rows, columns):
-        yield estimator.explain(table, baseline=baseline)  # type: ignore[arg-type]
+        yield estimator.explain(table, **options)
 
 
 def _lines(part: Explanation, carried: Any) -> Any:

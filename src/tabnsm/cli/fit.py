@@ -14,6 +14,7 @@ import typer
 
 from tabnsm.cli import arguments
 from tabnsm.cli.arguments import column_kinds, help_text, left_out, progress_level, read_rows
+from tabnsm.cli.targets import target_columns
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import open_table
 from tabnsm.files.output_path import check_model_output, check_not_read, is_same_file
@@ -30,6 +31,7 @@ HELP = help_text(
         "tabnsm fit sales.csv --target price --out price.safetensors",
         "tabnsm fit sales.csv -t price -o m.safetensors --drop id --kind zip=category",
         "tabnsm fit sales.parquet -t price -o m.safetensors --time sold_on",
+        "tabnsm fit robot.csv -t torque1,torque2,torque3 -o m.safetensors",
         "tabnsm fit train.csv -t y -o m.safetensors --validation valid.csv",
         "tabnsm fit big.csv -t y -o m.safetensors --checkpoint-dir run --resume",
         "tabnsm fit sales.csv -t price -o m.safetensors --config best.json",
@@ -87,7 +89,8 @@ def fit(
     if checkpoint_dir is not None:
         _check_checkpoints(out, checkpoint_dir)
     file = open_table(data)
-    no_features = left_out(file, target, drop or [], weight, group, time)
+    targets = target_columns(file, target)
+    no_features = [*left_out(file, targets, drop or [], weight, group, time), *targets]
     validation_file = None if validation is None else open_table(validation)
     level = progress_level(verbose, quiet)
 
@@ -96,7 +99,7 @@ def fit(
 
     options = {
         "preset": preset,
-        "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
+        "column_kinds": column_kinds(file, kind or [], no_features),
         "validation_fraction": validation_fraction,
         "max_epochs": epochs,
         "eval_metric": eval_metric,
@@ -113,10 +116,10 @@ def fit(
         options = _with_config(context, config, options)
     model = TabNSMRegressor(**options)  # type: ignore[arg-type]
     resolve_options(model.get_params(deep=False))  # complain before the file is read
-    features = [name for name in file.names if name not in no_features and name != target]
+    features = [name for name in file.names if name not in no_features]
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
-    rows = read_rows(file, features, target, weight, group, time, validation_file)
+    rows = read_rows(file, features, targets, weight, group, time, validation_file)
     model.fit(**rows, resume=resume)
     with _without_ctrl_c():
         model.save(out)
@@ -183,6 +186,8 @@ def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:
     else:
         trained = f"{len(model.histories_)} networks, together with a"
     metric = model.options_.training.eval_metric.upper()
+    if model.target_.n_targets > 1:
+        metric = f"mean {metric}, in standard deviations of the {model.target_.n_targets} targets,"
     console.print(
         f"{trained} validation {metric} of {model.best_score_:.6g} "
         f"(stopped: {model.histories_[-1].stop_reason}).",

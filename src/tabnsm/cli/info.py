@@ -51,6 +51,7 @@ def info(
         "format_version": meta["format_version"],
         "n_parameters": sum(tensor.numel() for tensor in weights.values()),
         "options": meta["options"],
+        "targets": [entry.get("name", str(k + 1)) for k, entry in enumerate(meta["target"])],
         "has_linear_fit": any(entry["linear_scaler"] is not None for entry in meta["target"]),
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
@@ -84,6 +85,8 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     for part, options in facts["options"].items():
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         console.print(f"{part}: {shown}", markup=False)
+    if len(facts["targets"]) > 1:
+        console.print(f"targets: {', '.join(facts['targets'])}", markup=False, soft_wrap=True)
     if facts["has_linear_fit"]:
         console.print("linear fit: networks predict its residual")
     for state in (facts["history"], *facts["further_histories"]):

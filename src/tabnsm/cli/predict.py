@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabnsm.cli.arguments import AsJson, BatchRows, Model, Quiet, help_text
+from tabnsm.cli.display import mean_metrics, print_metrics, print_target_metrics
+from tabnsm.cli.targets import (
+    chosen_targets,
+    prediction_names,
+    split_names,
+    target_columns,
+)
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
 from tabnsm.files.output_path import check_not_read
@@ -20,15 +27,15 @@ if TYPE_CHECKING:
 
     from tabnsm.estimator import TabNSMRegressor
 
-COLUMN = "prediction"
-
 PREDICT_HELP = help_text(
     "Predict the rows of a table, also of one that is larger than memory.",
     """Rows are read, predicted and written in batches, in their order; the output appears when
-    it is whole. Columns are found by name; the target and others may be there and are ignored.""",
+    it is whole. Columns are found by name; the target and others may be there and are ignored. A
+    model of several targets writes a column for each, such as prediction_price.""",
     examples=(
         "tabnsm predict price.safetensors new.csv --out predictions.csv",
         "tabnsm predict price.safetensors new.csv -o p.parquet --id id --id shop",
+        "tabnsm predict robot.safetensors new.csv --target torque1,torque3 -o p.csv",
         "tabnsm predict price.safetensors new.csv | head",
     ),
 )
@@ -37,13 +44,18 @@ EVALUATE_HELP = help_text(
     "Compare predictions with the true values of a table.",
     """Shows RMSE, MAE, R2, Spearman's rank correlation, and the share of rows whose prediction
     is within one of 20 equal bins between the least and the greatest true value. Rows without a
-    target are left out.""",
+    target are left out. Several targets have a column each, and their means.""",
     examples=(
         "tabnsm evaluate price.safetensors test.csv --target price",
         "tabnsm evaluate price.safetensors test.csv --target price --json",
+        "tabnsm evaluate robot.safetensors test.csv",
     ),
 )
 
+Chosen = Annotated[
+    str | None,
+    typer.Option("--target", "-t", help="Of several targets, only these: a,b,c."),
+]
 
 def predict(
     model: Model,
@@ -60,6 +72,7 @@ def predict(
         list[str] | None,
         typer.Option(help="Column to carry over to the output; may be repeated."),
     ] = None,
+    target: Chosen = None,
     batch_rows: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
@@ -74,25 +87,38 @@ def predict(
     file = open_table(data)
     for name in carried:
         file.check_column(name, "--id")
-        if name == COLUMN:
-            raise InvalidOptionError(f"--id must not be {COLUMN!r}, the output's own column.")
     writer = TableWriter(path)
     estimator = _load(model)
+    known = estimator.target_
+    places = chosen_targets(known, None if target is None else split_names(target, known.labels))
+    outputs = prediction_names(known, places)
+    for name in carried:
+        if name in outputs:
+            raise InvalidOptionError(f"--id must not be {name!r}, the output's own column.")
     # Carried cells are read once more, because they go out as they came in.
     kept = file.batches(batch_rows, carried, as_written=True, allow_empty=True) if carried else None
     with writer, _progress(quiet) as progress:
         for prediction in _predictions(estimator, file, carried, batch_rows, progress):
-            rows = pa.table({COLUMN: prediction})
-            if kept is not None:
-                columns = next(kept)
-                rows = pa.table([*columns.columns, *rows.columns], names=[*carried, COLUMN])
-            writer.write(rows)
+            columns = [prediction[:, place] for place in places]
+            if kept is None:
+                writer.write(pa.table(columns, names=outputs))
+            else:
+                batch = next(kept).columns
+                writer.write(pa.table([*batch, *columns], names=[*carried, *outputs]))
 
 
 def evaluate(
     model: Model,
     data: Annotated[Path, typer.Argument(help="Table with the true values.", metavar="DATA")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column with the true values.")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Column with the true values, or several with commas between; not needed for a "
+            "model of several targets.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     batch_rows: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
@@ -102,25 +128,67 @@ def evaluate(
 
     _check_batch_rows(batch_rows)
     file = open_table(data)
-    file.check_column(target, "--target")
+    if target is not None:
+        target_columns(file, target)  # complain before the model is read
     estimator = _load(model)
+    names = _true_columns(estimator, file, target)
+    places = _places(estimator, names)
 
     from tabnsm.cli.columns import number_values
-    from tabnsm.metrics import regression_metrics
+    from tabnsm.metrics import regression_metrics, target_metrics
 
-    truth = number_values(file.read([target]), target, "--target")
-    missing = np.isnan(truth)
+    table = file.read(names)
+    truth = np.stack([number_values(table, name, "--target") for name in names], axis=1)
+    missing = np.isnan(truth).all(axis=1)
     if missing.all():
-        raise InvalidDataError(f"--target must have values, but {target!r} has none in {data}.")
+        shown_names = ", ".join(map(repr, names))
+        raise InvalidDataError(f"--target must have values, but {shown_names} has none in {data}.")
     with _progress(quiet or as_json) as progress:
-        parts = _predictions(estimator, file, [target], batch_rows, progress)
-        prediction = np.concatenate(list(parts))
-    metrics = regression_metrics(truth[~missing], prediction[~missing])
-    shown = {"n_rows": int((~missing).sum()), "n_without_target": int(missing.sum()), **metrics}
+        parts = _predictions(estimator, file, names, batch_rows, progress)
+        prediction = np.concatenate(list(parts))[:, places]
+    shown: dict[str, Any] = {
+        "n_rows": int((~missing).sum()),
+        "n_without_target": int(missing.sum()),
+    }
+    if len(names) == 1:
+        shown |= regression_metrics(truth[~missing, 0], prediction[~missing, 0])
+    else:
+        shown["targets"] = target_metrics(truth, prediction, names=names)
+        shown["mean"] = mean_metrics(shown["targets"])
     if as_json:
         print(json.dumps(shown, indent=2))
+    elif len(names) == 1:
+        print_metrics(shown)
     else:
-        _print_metrics(shown)
+        print_target_metrics(shown)
+
+
+def _true_columns(estimator: TabNSMRegressor, file: TableFile, target: str | None) -> list[str]:
+    """Columns with the true values, of ``--target`` or of the model."""
+    if target is not None:
+        return target_columns(file, target)
+    known = estimator.target_
+    if known.names is None:
+        raise InvalidOptionError(
+            "--target must name the column(s) with the true values, got none. The model does not "
+            f"know the name(s) of its {known.n_targets} target(s)."
+        )
+    for name in known.names:
+        file.check_column(name, "--target")
+    return list(known.names)
+
+
+def _places(estimator: TabNSMRegressor, names: list[str]) -> list[int]:
+    """Which of the model's targets the columns hold."""
+    known = estimator.target_
+    if known.n_targets > 1 and known.names is not None:
+        return chosen_targets(known, names)
+    if len(names) != known.n_targets:
+        raise InvalidOptionError(
+            f"--target must name as many columns as the model has targets ({known.n_targets}), "
+            f"got {len(names)}."
+        )
+    return list(range(known.n_targets))
 
 
 def _predictions(
@@ -140,7 +208,8 @@ def _predictions(
         columns = [name for name in known if name in file.names] or file.names
     task = progress.add_task("rows", total=file.n_rows)
     for table in file.batches(batch_rows, columns, allow_empty=True):
-        yield estimator.predict(table)
+        prediction = estimator.predict(table)
+        yield prediction[:, None] if prediction.ndim == 1 else prediction  # (n, t)
         progress.advance(task, table.num_rows)
 
 
@@ -163,30 +232,6 @@ def _progress(quiet: bool) -> Progress:
         console=console,
         disable=quiet or not console.is_terminal,
     )
-
-
-def _print_metrics(shown: dict[str, float]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    names = {
-        "n_rows": "rows",
-        "n_without_target": "rows without a target, left out",
-        "rmse": "RMSE",
-        "mse": "MSE",
-        "mae": "MAE",
-        "r2": "R2",
-        "spearman": "Spearman",
-        "within_one_bin": "within one of 20 bins",
-    }
-    table = Table(show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for key, name in names.items():
-        value = shown[key]
-        as_text = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-        table.add_row(name, f"{value:.1%}" if key == "within_one_bin" else as_text)
-    Console().print(table)
 
 
 def _check_batch_rows(batch_rows: int) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from tabnsm.cli import arguments
 from tabnsm.cli.arguments import column_kinds, help_text, left_out, progress_level, read_rows
+from tabnsm.cli.targets import target_columns
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import check_output, open_table
 from tabnsm.files.output_path import MODEL_ENDING, check_not_read, has_table_ending
@@ -79,10 +80,11 @@ def tune(
         raise InvalidOptionError(f"--trials must be >= 1, got {trials}.")
     level = progress_level(verbose, quiet)
     file = open_table(data)
-    no_features = left_out(file, target, drop or [], weight, group, time)
+    targets = target_columns(file, target)
+    no_features = [*left_out(file, targets, drop or [], weight, group, time), *targets]
     validation_file = None if validation is None else open_table(validation)
     options = {
-        "column_kinds": column_kinds(file, kind or [], [*no_features, target]),
+        "column_kinds": column_kinds(file, kind or [], no_features),
         "max_epochs": epochs,
         "eval_metric": None if eval_metric == "rmse" else eval_metric,
         "time_limit": trial_time_limit,
@@ -91,7 +93,7 @@ def tune(
         "text_precision": None if text_precision == "float32" else text_precision,
         "validation_fraction": None if validation_fraction == 0.1 else validation_fraction,
     }
-    features = [name for name in file.names if name not in no_features and name != target]
+    features = [name for name in file.names if name not in no_features]
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
 
@@ -99,7 +101,7 @@ def tune(
     from tabnsm.tuning import write_config
 
     result = search_options(
-        **read_rows(file, features, target, weight, group, time, validation_file),
+        **read_rows(file, features, targets, weight, group, time, validation_file),
         preset=preset,
         options={name: value for name, value in options.items() if value is not None},
         n_trials=trials,

@@ -44,8 +44,8 @@ def warn_about_columns(
         The input columns; within its `keep_columns`, none that the fit has read is read again.
     encoder : TableEncoder
         Fitted on the same table and rows.
-    y : ndarray of float64
-        Target of all rows, NaN where missing.
+    y : ndarray of float64, shape (n,) or (n, t)
+        Target or targets of all rows, NaN where missing.
     fit_rows : ndarray of int64, optional
         Rows to look at; all by default.
 
@@ -70,10 +70,13 @@ def warn_about_columns(
             f"{_listed(ids)} look{_s(ids)} like a row id, which does not help on new rows. "
             f"Consider leaving it out: column_kinds={{{ids[0]!r}: 'drop'}}."
         )
-    leaks = _find_leaks(table, used, np.asarray(y, dtype=np.float64), rows)
+    targets = np.asarray(y, dtype=np.float64).reshape(table.n_rows, -1)
+    found = {name for column in targets.T for name in _find_leaks(table, used, column, rows)}
+    leaks = [spec.name for spec in used if spec.name in found]
     if leaks:
+        what = "the target" if targets.shape[1] == 1 else "a target"
         messages.append(
-            f"{_listed(leaks)} alone predict{_s(leaks)} the target almost perfectly. "
+            f"{_listed(leaks)} alone predict{_s(leaks)} {what} almost perfectly. "
             "Is that known before the target is? If not, leave it out: "
             f"column_kinds={{{leaks[0]!r}: 'drop'}}."
         )

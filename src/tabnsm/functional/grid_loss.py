@@ -152,7 +152,8 @@ def grid_loss(
         ``temperature * n_grid_cells >= 1``.
     bounds : (lower, upper) or None, default=None
         Range of the grid. None takes the extrema of the batch, detached; fixed bounds make a
-        row's loss independent of its batch.
+        row's loss independent of its batch. Tensors of shape (t,) give each of the t columns of
+        values (N, t) a grid of its own; see `several_targets.grids_of_targets`.
     reduction : {"mean", "none"}, default="mean"
         Mean over all values, or the loss of each.
 
@@ -194,7 +195,7 @@ def grid_loss(
 def _grid_range(
     lower: Tensor | float, upper: Tensor | float, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """First anchor and distance to the last one, as 0-d float64 tensors without gradient."""
+    """First anchor and distance to the last one, as float64 tensors without gradient."""
     first = torch.as_tensor(lower, dtype=torch.float64, device=device).detach()
     last = torch.as_tensor(upper, dtype=torch.float64, device=device).detach()
     return first, last - first + _RANGE_EPSILON

@@ -59,6 +59,13 @@ class Ensemble(nn.Module):
         return all(network.rows_are_independent for network in networks_of(self))
 
 
+def for_target(model: TabNSM | Ensemble, place: int) -> TabNSM | Ensemble:
+    """The same model, with shared weights, of which only one of several targets is predicted."""
+    if model.n_targets == 1:
+        return model
+    return join_networks([network.for_target(place) for network in networks_of(model)])
+
+
 def networks_of(model: TabNSM | Ensemble) -> list[TabNSM]:
     """The networks of an ensemble, or the one network that it is."""
     return list(model.networks) if isinstance(model, Ensemble) else [model]  # type: ignore[arg-type]

@@ -83,3 +83,28 @@ class MultiStageHead(nn.Module):
         return staged_prediction(
             features, self.mlp1, self.dec1, self.mlp2, self.dec2, self.mlp3, self.fusion
         )
+
+
+class OneOutput(nn.Module):
+    """One of the numbers that a head gives.
+
+    Parameters
+    ----------
+    head : nn.Module
+        From (B, D) to (B, t).
+    place : int
+        Which of the t.
+
+    Shape
+    -----
+    (B, D) -> (B, 1)
+    """
+
+    def __init__(self, head: nn.Module, place: int) -> None:
+        super().__init__()
+        self.head = head
+        self.place = place
+
+    def forward(self, features: Tensor) -> Tensor:
+        prediction: Tensor = self.head(features)
+        return prediction[:, self.place : self.place + 1]

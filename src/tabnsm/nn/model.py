@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.functional.blending import pool_means
 from tabnsm.nn.attention import OPERATORS
 from tabnsm.nn.config import ArchitectureConfig
-from tabnsm.nn.head import MultiStageHead
+from tabnsm.nn.head import MultiStageHead, OneOutput
 from tabnsm.nn.interaction import AdaptiveSparseInteraction
 from tabnsm.nn.mixer import FeatureTokenMixer
 from tabnsm.nn.tokenizer import FeatureTokenizer
@@ -83,7 +84,9 @@ class TabNSM(nn.Module):
         self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
         self.n_pools = config.resolved_pools(n_features)
         n_inputs = n_features * (1 + self.n_pools)
-        self.head = MultiStageHead(n_inputs, config.head_width, generator, n_targets)
+        # Several targets share the inner units of the head.
+        head_width = config.head_width if n_targets == 1 else 2 * config.head_width
+        self.head = MultiStageHead(n_inputs, head_width, generator, n_targets)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.shape[1] != self.n_features:
@@ -100,6 +103,21 @@ class TabNSM(nn.Module):
             features = torch.cat([features, pool_means(tokens, self.n_pools)], dim=1)
         prediction: Tensor = self.head(features)  # (B, t)
         return prediction
+
+    def for_target(self, place: int) -> TabNSM:
+        """The same network, with shared weights, of which only one target is predicted, (B, 1).
+
+        Examples
+        --------
+        >>> network, x = TabNSM(n_features=3, d_token=8, n_targets=2), torch.randn(4, 3)
+        >>> torch.equal(network.for_target(1)(x), network(x)[:, 1:])
+        True
+        """
+        view = copy.copy(self)
+        view._modules = dict(self._modules)
+        view.head = OneOutput(self.head, place)
+        view.n_targets = 1
+        return view
 
     @property
     def rows_are_independent(self) -> bool:

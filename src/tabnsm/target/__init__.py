@@ -7,6 +7,7 @@ from tabnsm.target.linear_fit import LinearFit
 from tabnsm.target.model import TargetModel
 from tabnsm.target.residual import LinearResidual, TargetRows, linear_residual
 from tabnsm.target.scaler import TargetScaler
+from tabnsm.target.several import Targets, read_targets
 
 __all__ = [
     "AsinhTransform",
@@ -16,6 +17,8 @@ __all__ = [
     "TargetModel",
     "TargetRows",
     "TargetScaler",
+    "Targets",
     "check_target",
     "linear_residual",
+    "read_targets",
 ]

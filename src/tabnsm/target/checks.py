@@ -14,18 +14,20 @@ from tabnsm.tables.reading import numbers_or_missing
 
 
 def check_target(
-    y: Any, n_rows: int, *, must_vary: bool = True
+    y: Any, n_rows: int, *, must_vary: bool = True, label: str = "The target"
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Read a target and refuse one that cannot be learned.
+    """Read one target and refuse one that cannot be learned.
 
     Parameters
     ----------
     y : array-like
-        List, numpy array, pandas or polars Series, or arrow array.
+        List, numpy array, pandas or polars Series, arrow array, or a `Column`.
     n_rows : int
         Number of rows of the table it belongs to.
     must_vary : bool, default=True
         Whether a constant target is refused; one to validate on may be constant.
+    label : str, default="The target"
+        What messages call it.
 
     Returns
     -------
@@ -49,29 +51,29 @@ def check_target(
             "TabNSMRegressor requires y to be passed, but the target y is None. "
             "Call fit(X, y) with one number per row."
         )
-    values = _to_float(_one_dimension(y))
+    values = _to_float(_one_dimension(y), label)
     if len(values) != n_rows:
         raise InvalidDataError(
-            f"The target must have one value per row of the table, got {len(values)} value(s) "
+            f"{label} must have one value per row of the table, got {len(values)} value(s) "
             f"for {n_rows} row(s). Found input variables with inconsistent numbers of samples."
         )
     infinite = np.isinf(values)
     if infinite.any():
         raise InvalidDataError(
-            f"The target must be finite, got {int(infinite.sum())} infinite value(s), the first "
+            f"{label} must be finite, got {int(infinite.sum())} infinite value(s), the first "
             f"in row {int(np.argmax(infinite))}. Input y contains infinity; drop or correct these "
             "rows."
         )
     missing = np.isnan(values)
     if missing.all():
         raise InvalidDataError(
-            f"The target must have values, got {len(values)} missing one(s). Input y contains NaN "
+            f"{label} must have values, got {len(values)} missing one(s). Input y contains NaN "
             "only; check the name of the target column."
         )
     present = values[~missing]
     if must_vary and len(present) > 1 and present.min() == present.max():
         raise InvalidDataError(
-            f"The target must vary, got {present[0]:g} in all {len(present)} rows. There is "
+            f"{label} must vary, got {present[0]:g} in all {len(present)} rows. There is "
             "nothing to learn; check the name of the target column."
         )
     return values, missing
@@ -81,7 +83,7 @@ def _one_dimension(y: Any) -> Any:
     """Arrow data or a 1-D array; a single column is raveled with scikit-learn's warning."""
     import pyarrow as pa
 
-    if isinstance(y, (pa.Array, pa.ChunkedArray)):
+    if isinstance(y, (Column, pa.Array, pa.ChunkedArray)):
         return y
     if hasattr(y, "toarray") and hasattr(y, "nnz"):
         raise TypeError("The target must be dense, got a sparse matrix. Call y.toarray() first.")
@@ -108,7 +110,7 @@ def _one_dimension(y: Any) -> Any:
     if values.ndim != 1:
         raise InvalidDataError(
             f"y should be a 1d array, got an array of shape {values.shape} instead. "
-            "Fit one model per target column."
+            "Pass one number per row, or for several targets a table with one column each."
         )
     return values
 
@@ -124,15 +126,16 @@ def _as_array(y: Any) -> NDArray[Any]:
         return np.asarray(y)
     except ValueError as error:
         raise InvalidDataError(
-            "y should be a 1d array, got lists of several lengths. Pass one number per row."
+            "y should be a 1d array, got lists of several lengths. Pass one number per row, or for "
+            "several targets one list of numbers per row, None where one is missing."
         ) from error
 
 
-def _to_float(values: Any) -> NDArray[np.float64]:
+def _to_float(values: Any, label: str) -> NDArray[np.float64]:
     if isinstance(values, np.ndarray):
         if values.dtype.kind == "c":
             raise InvalidDataError(
-                f"Complex data not supported, the target has dtype {values.dtype}. "
+                f"Complex data not supported, y has dtype {values.dtype}. "
                 "Fit one model for the real and one for the imaginary part."
             )
         if values.dtype.kind in "iufb":
@@ -142,22 +145,22 @@ def _to_float(values: Any) -> NDArray[np.float64]:
         else:
             is_text = values.dtype.kind in "US"
             values = from_objects("target", values.tolist() if is_text else values)
-    column = Column("target", values)
+    column = values if isinstance(values, Column) else Column("target", values)
     if column.storage == "temporal":
         raise InvalidDataError(
-            "The target must be numbers, got dates. Convert them, for example to days since a "
+            f"{label} must be numbers, got dates. Convert them, for example to days since a "
             "fixed date."
         )
     if column.is_duration:
         warn(
-            "The target holds durations and is learned in seconds, which predictions are, too. "
+            f"{label} holds durations and is learned in seconds, which predictions are, too. "
             "Convert it to numbers to learn another unit, for example with y / "
             "pandas.Timedelta('1h')."
         )
     numbers, bad = numbers_or_missing(column)
     if bad:
         raise InvalidDataError(
-            f"The target must be numbers, got text such as {', '.join(map(repr, bad[:3]))}. "
+            f"{label} must be numbers, got text such as {', '.join(map(repr, bad[:3]))}. "
             "Convert it, for example with pandas.to_numeric, or map each word to a number."
         )
     return numbers

@@ -293,9 +293,10 @@ def make_trainer(
     budget: TimeBudget | None = None,
 ) -> Trainer:
     """What trains one network; `report` and `budget` as in `Trainer`."""
+    objective = prepared.options.objective
     return Trainer(
         prepared.options.training,
-        Objective(prepared.options.objective),
+        Objective(objective, objective.losses_of(prepared.data.train_target)),
         prepared.target,
         prepared.data,
         device,

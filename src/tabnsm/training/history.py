@@ -20,7 +20,7 @@ class ValidationScores(NamedTuple):
     Parameters
     ----------
     rmse, mae : float
-        In units of the target; the mean over targets.
+        In units of the target; of several, the mean in standard deviations of each.
     score : float
         What the best epoch is chosen by: the `eval_metric`, on the transformed scale where
         the target is transformed.
@@ -42,14 +42,14 @@ class EpochRecord:
     train_loss : float
         Mean objective over the epoch's steps, in units of the standardised target.
     validation_rmse : float
-        In units of the target.
+        In units of the target; of several, the mean in standard deviations of each.
     learning_rate : float
     seconds : float
         Wall time since training began.
     refreshed : bool
         Whether RISE refreshed its sampling weights before this epoch.
     validation_mae : float or None
-        In units of the target; None in histories of earlier versions.
+        As `validation_rmse`; None in histories of earlier versions.
     score : float or None
         What the best epoch is chosen by: the `eval_metric`, on the transformed scale where
         the target is transformed; None in histories of earlier versions.

@@ -87,7 +87,8 @@ class Trainer:
         self.report = report
         self.budget = budget
         self.standard = torch.from_numpy(target.standardize(data.train_target))  # (n, t)
-        self.bounds = [(float(y.min()), float(y.max())) for y in self.standard.unbind(1)]
+        known = [y[~y.isnan()] for y in self.standard.unbind(1)]
+        self.bounds = [(float(y.min()), float(y.max())) for y in known]
         weight = data.train_weight
         self.weight = None
         if weight is not None:
@@ -189,7 +190,8 @@ class Trainer:
         """Scores on the validation rows, the one that the best epoch is chosen by among them.
 
         That one is the `eval_metric` in the target's units, or on the transformed scale where
-        the target is transformed, because there the other depends on a few rows alone.
+        the target is transformed, because there the other depends on a few rows alone. Of several
+        targets, all scores are means in standard deviations; see `TargetModel.mean_score`.
         """
         target, weight = self.data.validation_target, self.data.validation_weight
         standard = predict_rows(model, self.data.validation, self.device)  # (n, t)
@@ -197,9 +199,13 @@ class Trainer:
             # The scaler would turn it into the largest number there is.
             return ValidationScores(math.inf, math.inf, math.inf)
         prediction = self.target.unstandardize(standard)
+        uses_rmse = self.config.eval_metric == "rmse"
+        if self.target.n_targets > 1:
+            rmse = self.target.mean_score(weighted_rmse, target, prediction, weight)
+            mae = self.target.mean_score(weighted_mae, target, prediction, weight)
+            return ValidationScores(rmse, mae, rmse if uses_rmse else mae)
         rmse = _mean_score(weighted_rmse, target, prediction, weight)
         mae = _mean_score(weighted_mae, target, prediction, weight)
-        uses_rmse = self.config.eval_metric == "rmse"
         if not self.target.is_transformed:
             return ValidationScores(rmse, mae, rmse if uses_rmse else mae)
         metric = weighted_rmse if uses_rmse else weighted_mae

@@ -14,9 +14,15 @@ from torch.nn.functional import huber_loss, softplus
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.functional.grid_loss import Bounds, check_grid_options, grid_loss
+from tabnsm.functional.several_targets import (
+    fill_missing,
+    grids_of_targets,
+    mean_over_targets,
+)
 from tabnsm.rules import require, require_one_of
 
-Loss = Literal["auto", "blend", "mse", "mae", "log_cosh"]
+TargetLoss = Literal["blend", "mse", "mae", "log_cosh"]
+Loss = Literal["auto"] | TargetLoss
 MAX_LEVELS = 12
 """Distinct values up to which a target is taken for a rating or a small count."""
 
@@ -51,6 +57,7 @@ class ObjectiveConfig:
         The blend that the options below describe, or a plain loss of the residual instead: the
         paper's ablation. "auto" is the blend, but for targets of at most 12 distinct values,
         ratings and small counts: there it is squared error, unless an option of the blend is set.
+        Each of several targets has its own.
     huber_weight : float, default 0.5
         Share of the Huber loss: 1 is Huber alone, 0 GridLoss alone.
     huber_delta : float, default 1.0
@@ -103,8 +110,26 @@ class ObjectiveConfig:
         )
         check_grid_options(self.n_grid_cells, self.temperature, normalize=self.normalize_grid)
 
+    def losses_of(self, target: np.ndarray) -> tuple[TargetLoss, ...]:
+        """The loss of each of these training targets, (n, t), NaN where missing.
+
+        Examples
+        --------
+        >>> stars, prices = np.tile([5.0, 4.0, 5.0, 1.0], 25), np.arange(100.0)
+        >>> ObjectiveConfig().losses_of(np.stack([stars, prices], axis=1))
+        ('mse', 'blend')
+        """
+        if self.loss != "auto":
+            return (self.loss,) * target.shape[1]
+        usual = ObjectiveConfig()
+        is_usual = all(getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS)
+        counts = [len(np.unique(column[~np.isnan(column)])) for column in target.T]
+        return tuple("mse" if n <= MAX_LEVELS and is_usual else "blend" for n in counts)
+
     def for_target(self, target: np.ndarray) -> ObjectiveConfig:
         """The same options with "auto" replaced by the loss for these training targets, (n, t).
+
+        It stays where they differ in it.
 
         Examples
         --------
@@ -114,12 +139,8 @@ class ObjectiveConfig:
         >>> ObjectiveConfig(huber_weight=0.8).for_target(stars).loss
         'blend'
         """
-        if self.loss != "auto":
-            return self
-        usual = ObjectiveConfig()
-        is_usual = all(getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS)
-        is_rating = all(len(np.unique(column)) <= MAX_LEVELS for column in target.T)
-        return replace(self, loss="mse" if is_rating and is_usual else "blend")
+        losses = set(self.losses_of(target))
+        return replace(self, loss=losses.pop()) if len(losses) == 1 else self
 
 
 class Objective:
@@ -128,13 +149,17 @@ class Objective:
     Parameters
     ----------
     config : ObjectiveConfig
-        From `ObjectiveConfig.for_target`; an "auto" that is still there is the blend.
+    losses : sequence of str or None, default None
+        Of each target, from `ObjectiveConfig.losses_of`. None is the config's loss for all, and
+        the blend where that is "auto".
 
     Notes
     -----
     Shape: prediction and target (N, t); sample_weight (N,); batch loss (), row losses (N,). The
-    loss of a row is the mean of those of its targets, each of which has a grid of its own. Losses
-    are at least float32 whatever the precision of the predictions.
+    loss of a row is the mean of those of its targets, each of which has a grid of its own. Targets
+    that are NaN are missing: they count neither in that mean nor in the range of a grid. A row
+    without any has the loss 0. Losses are at least float32 whatever the precision of the
+    predictions.
 
     Examples
     --------
@@ -148,8 +173,9 @@ class Objective:
     tensor([0.5000, 0.0000])
     """
 
-    def __init__(self, config: ObjectiveConfig) -> None:
+    def __init__(self, config: ObjectiveConfig, losses: Sequence[TargetLoss] | None = None) -> None:
         self.config = config
+        self.losses = losses
 
     def batch_loss(
         self, prediction: Tensor, target: Tensor, sample_weight: Tensor | None = None
@@ -178,7 +204,7 @@ class Objective:
         Parameters
         ----------
         prediction, target : Tensor
-        bounds : sequence of (lower, upper)
+        bounds : sequence of (lower, upper), floats
             The range of each of the training targets, so that a row's loss does not depend on its
             batch. GridLoss is constant outside of it; the Huber loss keeps growing.
         """
@@ -195,16 +221,30 @@ class Objective:
             )
         prediction = prediction.to(torch.promote_types(prediction.dtype, torch.float32))
         target = target.to(prediction.dtype)
-        ranges = [None] * target.shape[1] if bounds is None else bounds
-        columns = zip(prediction.unbind(1), target.unbind(1), ranges, strict=True)
-        losses = [self._target_losses(*column) for column in columns]
-        return losses[0] if len(losses) == 1 else torch.stack(losses).mean(dim=0)
+        n_targets = target.shape[1]
+        losses = self.losses or (self.config.loss,) * n_targets
+        if n_targets == 1:
+            only = None if bounds is None else bounds[0]
+            return self._entry_losses(prediction[:, 0], target[:, 0], only, losses[0])
+        prediction, target, present = fill_missing(prediction, target)  # (N, t) each
+        if bounds is None:
+            lower, upper = grids_of_targets(prediction, target, present)  # (t,)
+        else:
+            lower, upper = torch.tensor(bounds, dtype=torch.float64, device=target.device).unbind(1)
+        entries = torch.empty_like(target)
+        for loss in set(losses):
+            of = [k for k in range(n_targets) if losses[k] == loss]
+            own = (lower[of], upper[of])
+            entries[:, of] = self._entry_losses(prediction[:, of], target[:, of], own, loss)
+        return mean_over_targets(entries, present)
 
-    def _target_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds | None) -> Tensor:
-        """Losses of one target, (N,)."""
+    def _entry_losses(
+        self, prediction: Tensor, target: Tensor, bounds: Bounds | None, loss: str
+    ) -> Tensor:
+        """Losses of one target, (N,), or of several, (N, t) with bounds (t,)."""
         config = self.config
-        if config.loss in PLAIN_LOSSES:
-            return PLAIN_LOSSES[config.loss](prediction - target)
+        if loss in PLAIN_LOSSES:
+            return PLAIN_LOSSES[loss](prediction - target)
         if config.huber_weight == 0:
             return self._grid_losses(prediction, target, bounds)
         huber = huber_loss(prediction, target, reduction="none", delta=config.huber_delta)

@@ -11,12 +11,18 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from tabnsm.columns import EncoderConfig, TableEncoder, warn_about_columns
+from tabnsm.columns import EncodedTable, EncoderConfig, TableEncoder, warn_about_columns
 from tabnsm.errors import InvalidOptionError, warn
 from tabnsm.tables import Table
 from tabnsm.target import LinearFit, TargetModel, TargetRows, linear_residual
 from tabnsm.training.memory import check_memory
-from tabnsm.training.rows import TrainingData, split_rows, usable_rows, validation_rows
+from tabnsm.training.rows import (
+    TrainingData,
+    check_trained,
+    split_rows,
+    usable_rows,
+    validation_rows,
+)
 from tabnsm.training.split import row_labels, validation_mask
 
 if TYPE_CHECKING:
@@ -119,6 +125,7 @@ class FitRows:
     table : Table
         Rows to train on, and those that are held out.
     target : ndarray of float64, shape (n, t)
+        NaN where missing, which no row is as a whole.
     weight : ndarray of float64, shape (n,), or None
     held_out : ndarray of bool, shape (n,)
         Rows of `table` to validate on.
@@ -127,6 +134,7 @@ class FitRows:
     seed : int
     generator_state : Tensor
         Of the random numbers after the split.
+    target_names : tuple of str or None
     """
 
     table: Table
@@ -136,6 +144,7 @@ class FitRows:
     given: tuple[Table, np.ndarray] | None
     seed: int
     generator_state: torch.Tensor
+    target_names: tuple[str, ...] | None = None
     _encoded: dict[str, tuple[TableEncoder, TrainingData]] = field(default_factory=dict)
     _residuals: dict[str, tuple[TrainingData, tuple[LinearFit | None, ...]]] = field(
         default_factory=dict
@@ -161,16 +170,18 @@ class FitRows:
         random_state : int, RandomState or None
         """
         validation = validation or Validation()
-        table, target, weight, kept = usable_rows(X, y, sample_weight)
+        table, targets, weight, kept = usable_rows(X, y, sample_weight)
         given = None
         if validation.X_val is not None:
-            given = validation_rows(validation.X_val, validation.y_val, table)
+            given = validation_rows(validation.X_val, validation.y_val, table, targets)
         seed = int(check_random_state(random_state).randint(2**31))
         generator = torch.Generator().manual_seed(seed)
         held_out = np.zeros(table.n_rows, dtype=bool)
         if given is None:
             held_out = validation.mask(kept, generator)
-        return cls(table, target, weight, held_out, given, seed, generator.get_state())
+        check_trained(targets, ~held_out)
+        state = generator.get_state()
+        return cls(table, targets.values, weight, held_out, given, seed, state, targets.names)
 
     def prepare(self, options: Options, budget: TimeBudget | None = None) -> PreparedFit:
         """Encode the rows, and prepare target and options.
@@ -195,7 +206,9 @@ class FitRows:
         linear_fits: tuple[LinearFit | None, ...] = (None,) * self.target.shape[1]
         if options.target.linear_residual and (budget is None or budget.seconds_left() > 0):
             data, linear_fits = self._subtract_linear_fits(options.encoder)
-        target = TargetModel.fit(data.train_target, data.train_weight, options.target, linear_fits)
+        target = TargetModel.fit(
+            data.train_target, data.train_weight, options.target, linear_fits, self.target_names
+        )
         resolved = options.for_data(data.train_target, encoder.n_features)
         return PreparedFit(encoder, data, target, resolved, self.seed, self.generator_state)
 
@@ -222,8 +235,7 @@ class FitRows:
             with self.table.keep_columns():
                 encoded = encoder.fit_transform(self.table, fit_rows, seconds_left, self.target)
                 if not self._encoded:
-                    first = self.target[:, 0]
-                    for message in warn_about_columns(self.table, encoder, first, fit_rows):
+                    for message in warn_about_columns(self.table, encoder, self.target, fit_rows):
                         warn(message)
             if self.given is None:
                 data = split_rows(encoded, self.target, self.weight, self.held_out)
@@ -245,19 +257,28 @@ class FitRows:
             train, validation = data.train_target.copy(), data.validation_target.copy()
             fits: list[LinearFit | None] = []
             for k in range(train.shape[1]):
+                known, unknown = (np.flatnonzero(~np.isnan(y[:, k])) for y in (train, validation))
                 found = linear_residual(
-                    TargetRows(data.train, data.train_target[:, k], data.train_weight),
-                    TargetRows(
-                        data.validation, data.validation_target[:, k], data.validation_weight
-                    ),
+                    _target_rows(data.train, train, data.train_weight, known, k),
+                    _target_rows(data.validation, validation, data.validation_weight, unknown, k),
                     encoder.category_sizes,
                 )
                 fits.append(None if found is None else found.fit)
                 if found is not None:
-                    train[:, k], validation[:, k] = found.train, found.validation
+                    train[known, k], validation[unknown, k] = found.train, found.validation
             residual = replace(data, train_target=train, validation_target=validation)
             self._residuals[key] = residual, tuple(fits)
         return self._residuals[key]
+
+
+def _target_rows(
+    table: EncodedTable, target: np.ndarray, weight: np.ndarray | None, rows: np.ndarray, k: int
+) -> TargetRows:
+    """Rows in which target `k` is present; a table that is whole is not copied."""
+    if len(rows) == len(target):
+        return TargetRows(table, target[:, k].copy(), weight)
+    some = table.take(torch.from_numpy(rows))
+    return TargetRows(some, target[rows, k], None if weight is None else weight[rows])
 
 
 def _key(config: EncoderConfig) -> str:

@@ -11,7 +11,7 @@ import torch
 from tabnsm.columns import EncodedTable
 from tabnsm.errors import InvalidDataError, warn
 from tabnsm.tables import Table
-from tabnsm.target import check_target
+from tabnsm.target import Targets, read_targets
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TrainingData:
     ----------
     train, validation : EncodedTable
     train_target, validation_target : ndarray of float64, shape (n, t)
-        In the targets' own units.
+        In the targets' own units; NaN where missing, which only some targets of a row can be.
     train_weight, validation_weight : ndarray of float64, shape (n,), or None
     """
 
@@ -36,11 +36,11 @@ class TrainingData:
 
 def usable_rows(
     X: Any, y: Any, sample_weight: Any, name: str = "X", must_vary: bool = True
-) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Table, target (n, t), weights and mask without the rows that cannot teach anything."""
+) -> tuple[Table, Targets, np.ndarray | None, np.ndarray]:
+    """Table, targets (n, t), weights and mask without the rows that cannot teach anything."""
     table = Table.from_native(X)
-    values, missing = check_target(y, table.n_rows, must_vary=must_vary)
-    target = values[:, None]  # (n, t)
+    targets = read_targets(y, table.n_rows, must_vary=must_vary)
+    missing = np.isnan(targets.values).all(axis=1)
     weight = check_weight(sample_weight, table.n_rows)
     kept = ~missing if weight is None else ~missing & (weight > 0)
     if missing.any():
@@ -49,16 +49,20 @@ def usable_rows(
             "and were left out."
         )
     if kept.all():
-        return table, target, weight, kept
+        return table, targets, weight, kept
     rows = np.flatnonzero(kept)
     if not len(rows):
         raise InvalidDataError("sample_weight must be > 0 for some rows, got zero weight for all.")
-    return table.take(rows), target[rows], None if weight is None else weight[rows], kept
+    some = Targets(targets.values[rows], targets.names)
+    return table.take(rows), some, None if weight is None else weight[rows], kept
 
 
-def validation_rows(X_val: Any, y_val: Any, table: Table) -> tuple[Table, np.ndarray]:
-    """The user's own validation rows, checked against the training table before any work."""
-    given, target, _, _ = usable_rows(X_val, y_val, None, "X_val", must_vary=False)
+def validation_rows(
+    X_val: Any, y_val: Any, table: Table, targets: Targets
+) -> tuple[Table, np.ndarray]:
+    """The user's own validation rows, checked against the training rows before any work."""
+    given, given_targets, _, _ = usable_rows(X_val, y_val, None, "X_val", must_vary=False)
+    given_targets = given_targets.in_order(targets.names, targets.values.shape[1])
     if table.has_names and given.has_names:
         absent = [name for name in table.names if name not in set(given.names)]
         if absent:
@@ -70,7 +74,20 @@ def validation_rows(X_val: Any, y_val: Any, table: Table) -> tuple[Table, np.nda
         raise InvalidDataError(
             f"X_val must have as many columns as X ({table.n_columns}), got {given.n_columns}."
         )
-    return given, target
+    return given, given_targets.values
+
+
+def check_trained(targets: Targets, train: np.ndarray) -> None:
+    """Refuse targets that are missing in all rows to train on, a mask (n,)."""
+    lacking = np.flatnonzero(np.isnan(targets.values[train]).all(axis=0))
+    if len(lacking):
+        k = int(lacking[0])
+        name = k if targets.names is None else repr(targets.names[k])
+        raise InvalidDataError(
+            f"Each target must have values in the rows to train on, got none of target {name}: "
+            "all rows with it validate or have no weight. Add rows with it, choose the rows to "
+            "validate on yourself (X_val, y_val), or leave it out."
+        )
 
 
 def check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
