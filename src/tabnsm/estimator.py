@@ -47,7 +47,7 @@ class TabNSMRegressor(FittedRegressor):
         Networks that are trained and predict together: "auto", which is 8 for up to 62,500
         encoded values to train on, 4 for 250,000, 1 for over 4 million; paper: 1; fast: 1.
     max_epochs : int or None, default None
-        Most passes over the training rows: 100; fast: 30.
+        Most passes over the training rows: 200; paper: 100; fast: 30.
     batch_size : int or "auto", default "auto"
         Rows per step; "auto" aims at 32 steps per epoch, with 16 to 256 rows each.
     learning_rate : float, default 2e-3
@@ -60,8 +60,9 @@ class TabNSMRegressor(FittedRegressor):
     eval_metric : {"rmse", "mae"}, default "rmse"
         What validation watches: it chooses the best epoch, stops training and halves the learning
         rate; on the transformed scale where `target_transform` transforms the target.
-    patience : int or None, default None
-        Epochs without a better validation score before training stops: 16; fast: 6.
+    patience : int, "auto" or None, default None
+        Epochs without a better validation score before training stops: "auto", half as many as
+        there were up to the best one, from 5 to 16; paper: 16; fast: 6.
     scheduler_patience : int or None, default None
         Epochs without a better one before the learning rate is halved: 5; fast: 2.
     time_limit : float or None, default None
@@ -98,6 +99,13 @@ class TabNSMRegressor(FittedRegressor):
     n_text_features : int or None, default None
         Most features of all text together, the directions in which embeddings differ most: 64;
         paper: 0, which is all dimensions of the encoder.
+    select_text : bool or None, default None
+        Whether a text column is left out that explains less than half a percent of what the other
+        columns leave open, by a quick look at the training rows: True; paper: False.
+    target_means : bool or None, default None
+        Whether columns of many values with few rows each, such as identifiers, get a feature with
+        the mean target of their value, cross-fitted, where that explains 2 % more of the variance
+        than bins do: True; paper: False.
     text_precision : {"float32", "int8"}, default "float32"
         Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True
@@ -222,7 +230,7 @@ class TabNSMRegressor(FittedRegressor):
         weight_decay: float = 1e-2,
         ema_decay: float | None = None,
         eval_metric: Literal["rmse", "mae"] = "rmse",
-        patience: int | None = None,
+        patience: int | Literal["auto"] | None = None,
         scheduler_patience: int | None = None,
         time_limit: float | None = None,
         precision: Literal["auto", "float32", "bfloat16"] = "auto",

@@ -44,6 +44,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rise_sampling": "multinomial",
         "ema_decay": 0.0,
         "n_ensemble": 1,
+        "max_epochs": 100,
+        "patience": 16,
     },
     "fast": {
         "d_token": 16,

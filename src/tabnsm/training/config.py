@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tabnsm.rules import is_finite, is_integer, require, require_one_of
+from tabnsm.training.early_stopping import Patience
 from tabnsm.training.history import EvalMetric
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -24,7 +25,7 @@ class TrainingConfig:
         Networks that are trained and predict together. "auto" is the root of 4 million over the
         number of encoded values to train on: 8 for up to 62,500, 4 for up to 250,000, then 3,
         and 1 for over 4 million. Where training is cheap, noise is large.
-    max_epochs : int, default 100
+    max_epochs : int, default 200
     batch_size : int or "auto", default "auto"
         "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
     learning_rate : float, default 2e-3
@@ -36,8 +37,9 @@ class TrainingConfig:
     eval_metric : {"rmse", "mae"}, default "rmse"
         What validation watches: it chooses the best epoch, stops training and halves the
         learning rate.
-    patience : int, default 16
-        Epochs without a better validation score before training stops.
+    patience : int or "auto", default "auto"
+        Epochs without a better validation score before training stops; "auto" is half as many as
+        there were up to the best one, at least 5 and at most 16.
     scheduler_patience : int, default 5
         Epochs without a better validation score before the learning rate is halved.
     gradient_clip : float, default 1.0
@@ -53,24 +55,25 @@ class TrainingConfig:
 
     # NOTE[DIFF]: the paper trains one network.
     n_ensemble: int | Literal["auto"] = "auto"
-    max_epochs: int = 100
+    max_epochs: int = 200
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float = 2e-3
     weight_decay: float = 1e-2
     # NOTE[DIFF]: the paper predicts with the weights of one step, which carry its noise.
     ema_decay: float = 0.995
     eval_metric: EvalMetric = "rmse"
-    patience: int = 16
+    # NOTE[DIFF]: the paper waits a fixed number of epochs.
+    patience: Patience = "auto"
     scheduler_patience: int = 5
     gradient_clip: float = 1.0
     time_limit: float | None = None
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("max_epochs", "patience", "scheduler_patience"):
+        for name in ("max_epochs", "scheduler_patience"):
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
-        for name in ("n_ensemble", "batch_size"):
+        for name in ("n_ensemble", "batch_size", "patience"):
             value = getattr(self, name)
             rule = f'{name} must be "auto" or an integer >= 1'
             require(value == "auto" or is_integer(value, 1), rule, value)

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 LEARNING_RATE_FACTOR = 0.5
-import os
+MIN_PATIENCE, MAX_PATIENCE = 5, 16
+Patience = int | Literal["auto"]
 
-WAIT = float(os.environ.get("A_WAIT", 0.5))
+
+def epochs_to_wait(patience: Patience, best_epoch: int) -> int:
+    """Epochs without a new best before training stops.
+
+    A network that overfits after a few epochs does not come back; one that has learned for many
+    may rest and go on. So "auto" waits half as many epochs as there were up to the best one, at
+    least 5 and at most 16.
+
+    Examples
+    --------
+    >>> [epochs_to_wait("auto", best) for best in (3, 20, 60)], epochs_to_wait(6, 60)
+    ([5, 10, 16], 6)
+    """
+    if patience == "auto":
+        return min(max(best_epoch // 2, MIN_PATIENCE), MAX_PATIENCE)
+    return patience
 
 
 class ValidationMonitor:
@@ -16,8 +32,8 @@ class ValidationMonitor:
 
     Parameters
     ----------
-    patience : int
-        Epochs without a new best before `should_stop`.
+    patience : int or "auto"
+        Epochs without a new best before `should_stop`; see `epochs_to_wait`.
     scheduler_patience : int
         Epochs without a new best before the learning rate is halved, and again each time.
 
@@ -30,7 +46,7 @@ class ValidationMonitor:
     (0.5, False, 2)
     """
 
-    def __init__(self, patience: int, scheduler_patience: int) -> None:
+    def __init__(self, patience: Patience, scheduler_patience: int) -> None:
         self.patience = patience
         self.scheduler_patience = scheduler_patience
         self.best_score = math.inf
@@ -50,11 +66,8 @@ class ValidationMonitor:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the score has not improved for `patience` epochs."""
-        waited = self.epoch - self.best_epoch
-        return waited >= self.patience or waited >= max(
-            WAIT * self.best_epoch, self.scheduler_patience
-        )
+        """Whether the score has not improved for as long as `patience` allows."""
+        return self.epoch - self.best_epoch >= epochs_to_wait(self.patience, self.best_epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Counters as JSON-able values; an infinite best score is stored as None."""

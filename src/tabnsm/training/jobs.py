@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import torch
 
+from tabnsm.training.early_stopping import Patience, epochs_to_wait
 from tabnsm.rules import is_integer, require
 from tabnsm.threads import thread_count
 from tabnsm.training import budget
@@ -94,7 +95,7 @@ def _is_job_of_threads() -> bool:
 
 
 def pays_off(
-    seconds: np.ndarray | list[float], n_left: int, max_epochs: int, patience: int
+    seconds: np.ndarray | list[float], n_left: int, max_epochs: int, patience: Patience
 ) -> bool:
     """Whether the networks that are not begun take long enough to start workers for them.
 
@@ -104,7 +105,8 @@ def pays_off(
         Since its beginning, after each epoch of the network that is being trained.
     n_left : int
         Networks that are not begun.
-    max_epochs, patience : int
+    max_epochs : int
+    patience : int or "auto"
 
     Returns
     -------
@@ -120,7 +122,7 @@ def pays_off(
     if len(seconds) < 2:
         return False  # the first epoch is no measure: caches are empty, kernels are opened
     per_epoch = (seconds[-1] - seconds[0]) / (len(seconds) - 1)
-    n_epochs = min(max_epochs, max(len(seconds), 2 * patience))
+    n_epochs = min(max_epochs, max(len(seconds), 2 * epochs_to_wait(patience, len(seconds))))
     return bool(per_epoch * n_epochs * n_left >= MIN_SECONDS)
 
 

@@ -229,7 +229,8 @@ class Trainer:
         """Why to stop, or an empty string."""
         if state.monitor.should_stop:
             metric = self.config.eval_metric.upper()
-            return f"no better validation {metric} for {self.config.patience} epochs"
+            waited = len(state.history) - state.history.best_epoch
+            return f"no better validation {metric} for {waited} epochs"
         if len(state.history) >= self.config.max_epochs:
             return f"max_epochs={self.config.max_epochs} reached"
         if self._out_of_time(self.evaluate_seconds) and len(state.history):

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tabnsm.training.config import TrainingConfig
+from tabnsm.training.early_stopping import Patience, epochs_to_wait
 from tabnsm.training.history import History
 
 
@@ -23,17 +24,17 @@ class TrainingProgress:
     max_epochs : int
     n_networks : int, default 1
         Networks that are trained, one after the other or side by side; the bar is for all.
-    patience : int or None, default None
+    patience : int, "auto" or None, default None
         Epochs without a better score before a network stops; None is no such stop.
     """
 
     def __init__(
-        self, verbose: int, max_epochs: int, n_networks: int = 1, patience: int | None = None
+        self, verbose: int, max_epochs: int, n_networks: int = 1, patience: Patience | None = None
     ) -> None:
         self.verbose = verbose
         self.max_epochs = max_epochs
         self.n_networks = n_networks
-        self.patience = max_epochs if patience is None else patience
+        self.patience: Patience = max_epochs if patience is None else patience
         self.histories: dict[int, History] = {}
         self.console = Console(stderr=True)
         self.progress = Progress(
@@ -99,7 +100,7 @@ class TrainingProgress:
 
 
 def seconds_left(
-    histories: Mapping[int, History], n_networks: int, max_epochs: int, patience: int
+    histories: Mapping[int, History], n_networks: int, max_epochs: int, patience: Patience
 ) -> float:
     """Estimate of the seconds until all networks are trained.
 
@@ -110,7 +111,8 @@ def seconds_left(
     ----------
     histories : mapping of int to History
         Of the networks that are begun; a finished one says why it stopped.
-    n_networks, max_epochs, patience : int
+    n_networks, max_epochs : int
+    patience : int or "auto"
 
     Returns
     -------
@@ -129,7 +131,9 @@ def seconds_left(
         length = sum(finished) / len(finished)
         remaining = [length - len(history) for history in running]
     else:
-        lengths = [min(history.best_epoch + patience, max_epochs) for history in running]
+        lengths = [
+            min(h.best_epoch + epochs_to_wait(patience, h.best_epoch), max_epochs) for h in running
+        ]
         length = sum(lengths) / len(lengths)
         remaining = [n - len(history) for n, history in zip(lengths, running, strict=True)]
     n_epochs = sum(max(n, 1) for n in remaining) + (n_networks - len(histories)) * length
