@@ -17,7 +17,7 @@ class Clock:
 
 def test_seconds_run_down_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(budget, "time", clock)
+    monkeypatch.setattr(budget, "clock", clock.monotonic)
     limited = TimeBudget(10.0)
     clock.now = 104.0
     assert limited.seconds_left() == 6
