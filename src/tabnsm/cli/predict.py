@@ -57,6 +57,7 @@ Chosen = Annotated[
     typer.Option("--target", "-t", help="Of several targets, only these: a,b,c."),
 ]
 
+
 def predict(
     model: Model,
     data: Annotated[Path, typer.Argument(help="Table to predict.", metavar="DATA")],

@@ -18,7 +18,10 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "repeated_strings": ("category", "text"),
     "text_columns": ("joined", "separate"),
     "text_precision": ("float32", "int8"),
-    **dict.fromkeys(("missing_indicators", "clip_outliers", "target_means", "select_text", "text_cache"), (True, False)),
+    **dict.fromkeys(
+        ("missing_indicators", "clip_outliers", "target_means", "select_text", "text_cache"),
+        (True, False),
+    ),
 }
 
 

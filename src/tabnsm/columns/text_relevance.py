@@ -77,7 +77,8 @@ def _residual(dense: NDArray[np.float32], category_sizes: Sequence[int], y: Floa
         max_iter=60, early_stopping=False, categorical_features=few or None, random_state=0
     )
     with threadpool_limits(1):  # threads that wait for each other burn what other work needs
-        return np.asarray(y - cross_val_predict(trees, dense, y, cv=N_FOLDS))
+        predicted = cross_val_predict(trees, dense, y, cv=N_FOLDS)
+    return np.asarray(y - predicted)
 
 
 def _explained(features: Floats, residual: Floats) -> float:

@@ -115,7 +115,7 @@ class TabNSM(nn.Module):
         """
         view = copy.copy(self)
         view._modules = dict(self._modules)
-        view.head = OneOutput(self.head, place)
+        view._modules["head"] = OneOutput(self.head, place)
         view.n_targets = 1
         return view
 

@@ -15,10 +15,10 @@ import joblib
 import numpy as np
 import torch
 
-from tabnsm.training.early_stopping import Patience, epochs_to_wait
 from tabnsm.rules import is_integer, require
 from tabnsm.threads import thread_count
 from tabnsm.training import budget
+from tabnsm.training.early_stopping import Patience, epochs_to_wait
 
 
 def check_jobs(n_jobs: Any) -> None:

@@ -1,1 +1,1 @@
-"""The suite: real tables in two halves, by which changes of the default are chosen and confirmed."""
+"""Real tables in two halves, by which changes of the default are chosen and confirmed."""
