@@ -27,6 +27,8 @@ MISSING_OPTIONS: dict[str, Any] = {
     "n_bins": 0,
     "text_columns": "joined",
     "n_text_features": 0,
+    "target_means": False,
+    "select_text": False,
     "n_token_pools": 0,
     "target_transform": "none",
     "linear_residual": False,

@@ -100,12 +100,10 @@ class TabNSMRegressor(FittedRegressor):
         Most features of all text together, the directions in which embeddings differ most: 64;
         paper: 0, which is all dimensions of the encoder.
     select_text : bool or None, default None
-        Whether a text column is left out that explains less than half a percent of what the other
-        columns leave open, by a quick look at the training rows: True; paper: False.
+        Whether text that says nothing beyond the other columns is left out: True; paper: False.
     target_means : bool or None, default None
-        Whether columns of many values with few rows each, such as identifiers, get a feature with
-        the mean target of their value, cross-fitted, where that explains 2 % more of the variance
-        than bins do: True; paper: False.
+        Whether a column of many values with few rows each, such as an identifier, gets a feature
+        with the cross-fitted mean target of its value, where that helps: True; paper: False.
     text_precision : {"float32", "int8"}, default "float32"
         Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True

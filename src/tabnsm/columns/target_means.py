@@ -13,6 +13,7 @@ from torch import Tensor
 
 Floats = NDArray[np.float64]
 
+# NOTE[DIFF]: the paper knows a value by its size or its embedding alone.
 N_FOLDS = 5
 # With fewer values the bins of a number tell all of them apart, and an embedding has rows enough.
 MIN_VALUES = 64
@@ -113,15 +114,15 @@ class TargetMeans:
             if known.sum() < MIN_VALUES:
                 continue
             y = _standard(target[rows[known], t])
+            parts: list[tuple[ValueMeans, Floats]] = []
             for feature in range(dense.shape[1]):
                 column = dense[rows[known], feature]
                 part = _fit_feature(column, y, folds[known], feature, t, category_sizes[feature])
                 if part is not None:
                     held_out = np.zeros(len(rows))
                     held_out[known] = part[1]
-                    found.append((part[0], held_out))
-        found.sort(key=lambda part: -part[0].gain)
-        found = found[: MAX_FEATURES * target.shape[1]]
+                    parts.append((part[0], held_out))
+            found += sorted(parts, key=lambda part: -part[0].gain)[:MAX_FEATURES]
         means = cls([part for part, _ in found])
         features = means.transform(dense)
         for k, (_, held_out) in enumerate(found):

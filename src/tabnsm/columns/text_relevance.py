@@ -11,6 +11,7 @@ from tabnsm.columns.encoded import TextFeatures
 
 Floats = NDArray[np.float64]
 
+# NOTE[DIFF]: the paper uses all text.
 MAX_ROWS, MIN_ROWS = 10_000, 200
 MIN_SHARE = 0.005
 """Share of the residual's variance that text must explain in rows that it did not see."""
@@ -70,7 +71,7 @@ def _residual(dense: NDArray[np.float32], category_sizes: Sequence[int], y: Floa
     from threadpoolctl import threadpool_limits
 
     if not dense.shape[1]:
-        return y - y.mean()
+        return np.asarray(y - y.mean())
     sizes = category_sizes[: dense.shape[1]]
     few = [k for k, size in enumerate(sizes) if 0 < size <= _MAX_CODES]
     trees = HistGradientBoostingRegressor(

@@ -120,7 +120,7 @@ class ObjectiveConfig:
         ('mse', 'blend')
         """
         if self.loss != "auto":
-            return (self.loss,) * target.shape[1]
+            return tuple(self.loss for _ in target.T)
         usual = ObjectiveConfig()
         is_usual = all(getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS)
         counts = [len(np.unique(column[~np.isnan(column)])) for column in target.T]

@@ -40,7 +40,7 @@ def usable_rows(
     """Table, targets (n, t), weights and mask without the rows that cannot teach anything."""
     table = Table.from_native(X)
     targets = read_targets(y, table.n_rows, must_vary=must_vary)
-    missing: np.ndarray = np.isnan(targets.values).all(axis=1)
+    missing = np.asarray(np.isnan(targets.values).all(axis=1))
     weight = check_weight(sample_weight, table.n_rows)
     kept = ~missing if weight is None else ~missing & (weight > 0)
     if missing.any():

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+
+from tabnsm.columns import EncoderConfig, TableEncoder
+from tabnsm.columns.encoded import TextFeatures
+from tabnsm.columns.text_relevance import MIN_SHARE, text_shares
+from tabnsm.tables import Table
+from tests.fakes import FakeTextEncoder
+
+
+def features(values: np.ndarray) -> TextFeatures:
+    return TextFeatures(torch.from_numpy(values).float(), torch.arange(len(values)))
+
+
+def test_text_that_explains_the_residual_is_kept():
+    rng = np.random.default_rng(0)
+    number, telling, noise = rng.normal(size=(3, 1000))
+    target = (2 * number + telling)[:, None]
+    dense = number[:, None].astype(np.float32)
+    said = features(np.stack([telling, rng.normal(size=1000)], axis=1))
+    unsaid = features(np.stack([noise, number], axis=1))  # what the other column says as well
+    shares = text_shares(dense, (0,), [said, unsaid], target, None)
+    assert shares[0] > 0.5
+    assert shares[1] < 0.05
+    assert text_shares(dense[:100], (0,), [said, unsaid], target[:100], None) is None
+
+
+def test_only_fit_rows_are_looked_at():
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(600, 2)).astype(np.float32)
+    text, target = rng.normal(size=(600, 3)), rng.normal(size=(600, 1))
+    rows, other = np.arange(400), target.copy()
+    other[400:] = 100 * text[400:, :1]
+    shares = [text_shares(dense, (0, 0), [features(text)], y, rows) for y in (target, other)]
+    assert shares[0] == shares[1]
+    assert shares[0][0] < MIN_SHARE
+
+
+def test_column_that_says_nothing_is_left_out_and_never_embedded():
+    rng = np.random.default_rng(0)
+    words = [f"{rng.integers(1e9)} some words" for _ in range(600)]
+    frame = pd.DataFrame({"number": rng.normal(size=600), "title": words})
+    target = frame["number"].to_numpy()[:, None] + 0.1 * rng.normal(size=(600, 1))
+    config = EncoderConfig(text_encoder=FakeTextEncoder(), text_cache=False)
+    encoder = TableEncoder(config)
+    encoded = encoder.fit_transform(Table.from_native(frame), None, None, target)
+    assert encoder.feature_names == ["number"]
+    assert encoded.texts == ()
+    assert "says nothing about the target" in str(encoder.describe())
+    again = TableEncoder.from_state(*encoder.to_state())
+    assert again.transform(Table.from_native(frame[["number"]])).n_features == 1
+    kept = TableEncoder(EncoderConfig(text_encoder=FakeTextEncoder(), select_text=False))
+    assert kept.fit_transform(Table.from_native(frame), None, None, target).texts
