@@ -59,6 +59,7 @@ ALLOWED["model_file"] = {
 ALLOWED["attribution"] = {"columns", "errors", "functional", "nn", "prediction", "rules"}
 ALLOWED["fitted"] = {
     "attribution",
+    "metrics",
     "model_file",
     "plotting",
     "prediction",
