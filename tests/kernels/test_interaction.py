@@ -94,14 +94,17 @@ def test_values_and_gradients(case: str, n_rows: int) -> None:
 
 def check_values_and_gradients(case: str, n_rows: int) -> None:
     model, tokens = module_of(case, n_rows)
-    ours, theirs = model.interaction.compiled(tokens), model.interaction.composed(tokens)
+    asim, n_pools = model.interaction, model.n_pools
+    ours, theirs = asim.compiled(tokens, n_pools), asim.composed(tokens, n_pools)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     expected = gradients_of(model, tokens, theirs)
     for name, gradient in gradients_of(model, tokens, ours).items():
         # A shift of all keys changes no softmax: this gradient is nothing but rounding.
         scale = 1.0 if name == "attention.compress_k.mlp.2.bias" else expected[name].abs().max()
         error = (gradient - expected[name]).abs().max()
-        assert error <= 1e-5 * (1 + scale), f"{name}: {error} of {scale}"
+        # Rounding adds up over rows, in torch as well, also where their gradients cancel.
+        bound = 1e-5 * (n_rows / 5) ** 0.5 * (1 + scale)
+        assert error <= bound, f"{name}: {error} of {scale}"
 
 
 def test_every_parameter_has_its_name() -> None:
