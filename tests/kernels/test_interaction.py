@@ -151,6 +151,14 @@ def test_results_are_the_same_with_and_without_gradients() -> None:
 
 
 @pytest.mark.usefixtures("path")
+def test_no_rows() -> None:
+    model, tokens = module_of("default", n_rows=0)
+    out = model.interaction(tokens)
+    assert out.shape == (0, model.n_features)
+    assert all(not gradient.any() for gradient in gradients_of(model, tokens, out).values())
+
+
+@pytest.mark.usefixtures("path")
 def test_views_and_not_a_number() -> None:
     model, tokens = module_of("default")
     turned = tokens.detach().transpose(1, 2).contiguous().transpose(1, 2)
@@ -222,6 +230,7 @@ MUTATIONS = {
         ("row->problem->n_gates * 3 + branch] +=", "row->problem->n_gates * 3 + branch] ="),
         ("if (feature >= row->n_features) break;", "if (feature > row->n_features) break;"),
         ("add_places(place, place, dx, d_head);", ""),
+        ("d_tokens[j] += slope;", ";"),
         ("int64_t part = 1; part < n_parts; part++", "int64_t part = 2; part < n_parts; part++"),
         ("float sum = (1.0f + mixed) *", "float sum = mixed *"),
     ],
@@ -229,7 +238,8 @@ MUTATIONS = {
         ("load(dy + j * LANES) * scale[j] * inverse -", "load(dy + j * LANES) * inverse -"),
         ("add_vec(sums + (i * d_head + c) * LANES, dx);", ""),
         ("lane_sums(d_gates, n_gates, n, b->total[GATE_B]);", ""),
-        ("Grid f2 = grid(b->f2 + g * n * d", "Grid f2 = grid(b->f2 + 0 * n * d"),
+        ("features_of(b->f2 + g * n * b->step", "features_of(b->f2 + 0 * n * b->step"),
+        ("add_vec(d_x + j * LANES, slope);", ";"),
         ("vec sum = (1.0f + mixed) *", "vec sum = mixed *"),
     ],
     "lane_attention.c": [

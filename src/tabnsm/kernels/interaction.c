@@ -832,6 +832,7 @@ __attribute__((visibility("default"))) int tabnsm_interaction(const Interaction 
         batch.n_parts = (n_rows + step - 1) / step;
     }
     if (backward && batch.n_parts > MAX_PARTS) batch.n_parts = MAX_PARTS;
+    if (backward && !batch.n_parts) batch.n_parts = 1; /* no rows: gradients are zeros */
     size_t packed = pack_weights(problem, weight, NULL);
     size_t size = packed + (backward ? lay_out_totals(weight, batch.n_parts, total, NULL) : 0);
     char *memory = borrow(size);
