@@ -63,7 +63,7 @@ def step_stages(n_features: int, batch: int, repeats: int, peak: float) -> dict[
 
     x = table.dense[:batch]
     tokens = model.tokenizer(x).detach().requires_grad_()
-    features = model.interaction(tokens).detach()
+    features = model.interaction(tokens, model.n_pools).detach()
     inputs = torch.randn(batch, model.head.mlp1[0].weight.shape[1], requires_grad=True)
     prediction = model(x).detach().requires_grad_()
     d_tokens, d_features = torch.randn_like(tokens), torch.randn_like(features)
@@ -76,7 +76,7 @@ def step_stages(n_features: int, batch: int, repeats: int, peak: float) -> dict[
 
     stages: dict[str, Run] = {
         "tokenizer": lambda: model.tokenizer(x).backward(d_tokens),
-        "interaction": lambda: model.interaction(tokens).backward(d_features),
+        "interaction": lambda: model.interaction(tokens, model.n_pools).backward(d_features),
         "head": lambda: model.head(inputs).sum().backward(),
         "loss": lambda: trainer.objective.batch_loss(prediction, target).backward(),
         "update": update,

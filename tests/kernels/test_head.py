@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import Tensor
@@ -82,6 +84,18 @@ def test_the_graph_can_be_used_twice() -> None:
     out = head(features).sum()
     first = torch.autograd.grad(out, features, retain_graph=True)[0]
     assert torch.equal(torch.autograd.grad(out, features)[0], first)
+
+
+def test_many_rows_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, features = head_of("odd widths", n_rows=50)
+    # The package has a function of the same name as the module.
+    monkeypatch.setattr(sys.modules[kernels.head.__module__], "MAX_ROWS", 20)
+    with torch.no_grad():
+        in_parts = head(features)
+    assert torch.equal(in_parts, head(features))
+    assert head(features[:0]).shape == (0, 1)
+    head(features[:0]).sum().backward()
+    assert all(not weight.grad.any() for weight in head.parameters())
 
 
 def test_views_and_not_a_number() -> None:

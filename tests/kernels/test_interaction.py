@@ -94,14 +94,17 @@ def test_values_and_gradients(case: str, n_rows: int) -> None:
 
 def check_values_and_gradients(case: str, n_rows: int) -> None:
     model, tokens = module_of(case, n_rows)
-    ours, theirs = model.interaction.compiled(tokens), model.interaction.composed(tokens)
+    asim, n_pools = model.interaction, model.n_pools
+    ours, theirs = asim.compiled(tokens, n_pools), asim.composed(tokens, n_pools)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     expected = gradients_of(model, tokens, theirs)
     for name, gradient in gradients_of(model, tokens, ours).items():
         # A shift of all keys changes no softmax: this gradient is nothing but rounding.
         scale = 1.0 if name == "attention.compress_k.mlp.2.bias" else expected[name].abs().max()
         error = (gradient - expected[name]).abs().max()
-        assert error <= 1e-5 * (1 + scale), f"{name}: {error} of {scale}"
+        # Rounding adds up over rows, in torch as well, also where their gradients cancel.
+        bound = 1e-5 * (n_rows / 5) ** 0.5 * (1 + scale)
+        assert error <= bound, f"{name}: {error} of {scale}"
 
 
 def test_every_parameter_has_its_name() -> None:
@@ -145,6 +148,14 @@ def test_results_are_the_same_with_and_without_gradients() -> None:
     with torch.inference_mode():
         alone = model.interaction(tokens.detach())
     assert torch.equal(alone, model.interaction(tokens))
+
+
+@pytest.mark.usefixtures("path")
+def test_no_rows() -> None:
+    model, tokens = module_of("default", n_rows=0)
+    out = model.interaction(tokens)
+    assert out.shape == (0, model.n_features)
+    assert all(not gradient.any() for gradient in gradients_of(model, tokens, out).values())
 
 
 @pytest.mark.usefixtures("path")
@@ -219,6 +230,7 @@ MUTATIONS = {
         ("row->problem->n_gates * 3 + branch] +=", "row->problem->n_gates * 3 + branch] ="),
         ("if (feature >= row->n_features) break;", "if (feature > row->n_features) break;"),
         ("add_places(place, place, dx, d_head);", ""),
+        ("d_tokens[j] += slope;", ";"),
         ("int64_t part = 1; part < n_parts; part++", "int64_t part = 2; part < n_parts; part++"),
         ("float sum = (1.0f + mixed) *", "float sum = mixed *"),
     ],
@@ -226,7 +238,8 @@ MUTATIONS = {
         ("load(dy + j * LANES) * scale[j] * inverse -", "load(dy + j * LANES) * inverse -"),
         ("add_vec(sums + (i * d_head + c) * LANES, dx);", ""),
         ("lane_sums(d_gates, n_gates, n, b->total[GATE_B]);", ""),
-        ("Grid f2 = grid(b->f2 + g * n * d", "Grid f2 = grid(b->f2 + 0 * n * d"),
+        ("features_of(b->f2 + g * n * b->step", "features_of(b->f2 + 0 * n * b->step"),
+        ("add_vec(d_x + j * LANES, slope);", ";"),
         ("vec sum = (1.0f + mixed) *", "vec sum = mixed *"),
     ],
     "lane_attention.c": [

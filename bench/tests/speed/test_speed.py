@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from tabnsm import kernels
 from tabnsm.nn import TabNSM
 from tabnsm_bench.evidence import source_hash
 from tests.fakes import FakeTextEncoder
@@ -122,9 +123,12 @@ def test_goals_are_beside_the_shape_they_are_meant_for(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("n_features", [5, 130])
-def test_flops_are_those_that_torch_counts(n_features: int) -> None:
+def test_flops_are_those_that_torch_counts(
+    n_features: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flops = script("flops")
-    # A width that only the attention kernel serves: torch counts all the rest.
+    # A width that of the other kernels only the attention's serves: torch counts all the rest.
+    monkeypatch.setattr(kernels, "serves_head", lambda features: False)
     model, n_rows = TabNSM(n_features, d_token=24), 3
     with FlopCounterMode(display=False) as counter:
         model(torch.randn(n_rows, n_features)).sum().backward()

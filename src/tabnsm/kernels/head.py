@@ -26,6 +26,8 @@ PARAMETERS = (
 )
 WIDEST = 16
 """Lanes of the widest variant: rows fill the vectors, so that any width is as good."""
+MAX_ROWS = 4096
+"""Rows at once without gradients."""
 
 
 def serves_head(features: Tensor) -> bool:
@@ -56,8 +58,11 @@ def head(features: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
     -------
     Tensor, shape (B, t)
     """
-    out: Tensor = _Head.apply(tuple(parameters), features, *parameters.values())  # type: ignore[no-untyped-call]
-    return out
+    names, weights = tuple(parameters), tuple(parameters.values())
+    # All layers of all rows are in memory together, which only the backward pass needs.
+    parts = [features] if torch.is_grad_enabled() else list(torch.split(features, MAX_ROWS))
+    outs: list[Tensor] = [_Head.apply(names, part, *weights) for part in parts]  # type: ignore[no-untyped-call]
+    return outs[0] if len(outs) == 1 else torch.cat(outs)
 
 
 class _Problem(ctypes.Structure):

@@ -32,13 +32,20 @@ typedef struct {
     Problem attention; /* sizes and options; its tensors are set for each row */
     int64_t d_token, n_gates, compress_block, compress_stride;
     int64_t chunk; /* features that are mixed with each other; 0 without the mixer */
+    int64_t n_pools; /* equal parts of every token whose means follow the results of a row; or 0 */
     int64_t narrow; /* whether narrow.c does it; saved tensors then have room for whole vectors */
     const float *tokens;          /* (row, feature, d_token) */
-    float *attended, *out;        /* (row, feature, d_token) or NULL; (row, feature) */
-    const float *d_out;           /* (row, feature) */
+    float *attended;              /* (row, feature, d_token) or NULL */
+    float *out;                   /* (row, feature), then (row, feature, pool) beside it */
+    const float *d_out;           /* the same */
     float *d_tokens;              /* (row, feature, d_token) */
     Parameter parameter[N_PARAMETERS];
 } Interaction;
+
+/* Numbers of a row of `out`. */
+INLINE int64_t row_width(const Interaction *p) {
+    return p->attention.n_features * (1 + p->n_pools);
+}
 
 INLINE int64_t pitch_of(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
@@ -362,11 +369,31 @@ INLINE int64_t chunk_of(const Row *row) {
     return row->problem->chunk ? row->problem->chunk : row->n_features;
 }
 
+/* Means of equal parts of the tokens of one row. */
+static void pool_tokens(const Interaction *p, const float *tokens, float *out) {
+    if (!p->n_pools) return;
+    int64_t size = p->d_token / p->n_pools, n = p->attention.n_features * p->n_pools;
+    for (int64_t i = 0; i < n; i++, tokens += size) {
+        float sum = 0.0f;
+        for (int64_t j = 0; j < size; j++) sum += tokens[j];
+        out[i] = sum / (float)size;
+    }
+}
+
+static void pool_tokens_back(const Interaction *p, const float *d_out, float *d_tokens) {
+    if (!p->n_pools) return;
+    int64_t size = p->d_token / p->n_pools, n = p->attention.n_features * p->n_pools;
+    for (int64_t i = 0; i < n; i++, d_tokens += size) {
+        float slope = d_out[i] / (float)size;
+        for (int64_t j = 0; j < size; j++) d_tokens[j] += slope;
+    }
+}
+
 static void forward_row(Row *row, int64_t index) {
     const Interaction *p = row->problem;
     int64_t d = row->d_token, n_features = row->n_features;
     const float *tokens = p->tokens + index * n_features * d;
-    float *out = p->out + index * n_features, part = 1.0f / (float)d;
+    float *out = p->out + index * row_width(p), part = 1.0f / (float)d;
     float mixed = row->weight[MIXED_WEIGHT].straight[0], skip = row->weight[SKIP_WEIGHT].straight[0];
     project(row, tokens);
     attend(row, 0);
@@ -381,6 +408,7 @@ static void forward_row(Row *row, int64_t index) {
             out[from + i] = sum * part;
         }
     }
+    pool_tokens(p, tokens, out + n_features);
 }
 
 /* ---- backward ---- */
@@ -594,7 +622,7 @@ static void backward_row(Row *row, int64_t index) {
     const Interaction *p = row->problem;
     int64_t d = row->d_token, n_features = row->n_features;
     const float *tokens = p->tokens + index * n_features * d;
-    const float *d_out = p->d_out + index * n_features;
+    const float *d_out = p->d_out + index * row_width(p);
     float *d_tokens = p->d_tokens + index * n_features * d;
     project(row, tokens);
     for (int64_t from = 0; from < n_features; from += chunk_of(row)) {
@@ -604,6 +632,7 @@ static void backward_row(Row *row, int64_t index) {
     attend(row, 1);
     compress_back(row);
     project_back(row, tokens, d_tokens);
+    pool_tokens_back(p, d_out + n_features, d_tokens);
 }
 
 /* ---- memory, threads, parts of the batch ---- */
@@ -803,6 +832,7 @@ __attribute__((visibility("default"))) int tabnsm_interaction(const Interaction 
         batch.n_parts = (n_rows + step - 1) / step;
     }
     if (backward && batch.n_parts > MAX_PARTS) batch.n_parts = MAX_PARTS;
+    if (backward && !batch.n_parts) batch.n_parts = 1; /* no rows: gradients are zeros */
     size_t packed = pack_weights(problem, weight, NULL);
     size_t size = packed + (backward ? lay_out_totals(weight, batch.n_parts, total, NULL) : 0);
     char *memory = borrow(size);

@@ -63,6 +63,7 @@ def interaction(
     selection_block_size: int,
     n_selected_blocks: int,
     max_exact_features: int,
+    n_pools: int = 0,
 ) -> Tensor:
     """Attention, mixing and residual blending of `tabnsm.nn.interaction` in one pass per row.
 
@@ -78,10 +79,13 @@ def interaction(
     n_heads, window_size, compress_block_size, compress_stride, selection_block_size : int
     n_selected_blocks, max_exact_features : int
         As in `tabnsm.kernels.sparse_attention`.
+    n_pools : int, default 0
+        Equal parts of every token whose means follow, as `tabnsm.functional.blending.pool_means`
+        returns them.
 
     Returns
     -------
-    Tensor, shape (B, D)
+    Tensor, shape (B, D * (1 + n_pools))
     """
     options = block_options(
         tokens.shape[1],
@@ -92,7 +96,7 @@ def interaction(
         n_selected_blocks=n_selected_blocks,
         max_exact_features=max_exact_features,
     )
-    shape = _Shape(n_heads, compress_block_size, compress_stride, options)
+    shape = _Shape(n_heads, compress_block_size, compress_stride, n_pools, options)
     out: Tensor = _Interaction.apply(  # type: ignore[no-untyped-call]
         shape, tuple(parameters), tokens, *parameters.values()
     )
@@ -103,6 +107,7 @@ class _Shape(NamedTuple):
     n_heads: int
     compress_block_size: int
     compress_stride: int
+    n_pools: int
     options: BlockOptions
 
     def is_narrow(self, tokens: Tensor) -> bool:
@@ -147,7 +152,7 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         ("attention", Problem),
         *((x, ctypes.c_int64) for x in ("d_token", "n_gates", "compress_block", "compress_stride")),
-        *((x, ctypes.c_int64) for x in ("chunk", "narrow")),
+        *((x, ctypes.c_int64) for x in ("chunk", "n_pools", "narrow")),
         *((x, ctypes.c_void_p) for x in ("tokens", "attended", "out", "d_out", "d_tokens")),
         ("parameter", Parameter * len(PARAMETERS)),
     )
@@ -195,6 +200,7 @@ def _run(
     problem.compress_block = shape.compress_block_size
     problem.compress_stride = shape.compress_stride
     problem.chunk = weights["feature_weight1"].shape[0] if "feature_weight1" in weights else 0
+    problem.n_pools = shape.n_pools
     problem.narrow = shape.is_narrow(tokens)
     problem.tokens = tokens.data_ptr()
     for name, x in (("out", out), ("d_out", d_out), ("d_tokens", d_tokens)):
@@ -222,7 +228,7 @@ class _Interaction(torch.autograd.Function):
         saved = None
         if any(ctx.needs_input_grad):
             saved = shape.room(tokens)
-        out = tokens.new_empty((n_rows, n_features))
+        out = tokens.new_empty((n_rows, n_features * (1 + shape.n_pools)))
         _run(shape, tokens, dict(zip(names, weights, strict=True)), saved, out=out)
         if saved is not None:
             ctx.shape, ctx.names = shape, names

@@ -263,6 +263,33 @@ INLINE vec fuse_lanes(Bundle *b, int64_t i) {
     return sum;
 }
 
+/* Where the result (number 0) or the pools (1, 2, ...) of a column's first row are. */
+INLINE int64_t place_of(const Bundle *b, int64_t column, int64_t first_row, int64_t number) {
+    int64_t row = first_row + column / b->n_features * LANES, feature = column % b->n_features;
+    int64_t pools = b->n_features + feature * b->problem->n_pools;
+    return row * row_width(b->problem) + (number ? pools + number - 1 : feature);
+}
+
+INLINE int64_t rows_of(const Bundle *b, int64_t column, int64_t first_row) {
+    int64_t row = first_row + column / b->n_features * LANES;
+    return least(LANES, b->problem->attention.n_rows - row);
+}
+
+/* One number of each row of a column. */
+INLINE void scatter(const Bundle *b, int64_t column, int64_t first_row, int64_t number, vec x) {
+    float *out = b->problem->out + place_of(b, column, first_row, number);
+    int64_t n = rows_of(b, column, first_row), width = row_width(b->problem);
+    for (int64_t r = 0; r < n; r++) out[r * width] = x[r];
+}
+
+INLINE vec gather(const Bundle *b, int64_t column, int64_t first_row, int64_t number) {
+    const float *d_out = b->problem->d_out + place_of(b, column, first_row, number);
+    int64_t n = rows_of(b, column, first_row), width = row_width(b->problem);
+    vec x = {0};
+    for (int64_t r = 0; r < n; r++) x[r] = d_out[r * width];
+    return x;
+}
+
 static void forward_segment(Bundle *b, Segment s, int64_t first_row) {
     const Interaction *p = b->problem;
     int64_t d = b->d;
@@ -274,10 +301,11 @@ static void forward_segment(Bundle *b, Segment s, int64_t first_row) {
                   skip * sum_column(b->x + (s.from + i) * b->step, d);
         if (p->chunk) sum += fuse_lanes(b, i);
         sum *= 1.0f / (float)d;
-        int64_t row = first_row + (s.from + i) / b->n_features * LANES;
-        float *out = p->out + row * b->n_features + (s.from + i) % b->n_features;
-        for (int64_t r = 0; r < LANES && row + r < p->attention.n_rows; r++)
-            out[r * b->n_features] = sum[r];
+        scatter(b, s.from + i, first_row, 0, sum);
+        for (int64_t k = 0, size = p->n_pools ? d / p->n_pools : 0; k < p->n_pools; k++) {
+            const float *part = b->x + (s.from + i) * b->step + k * size * LANES;
+            scatter(b, s.from + i, first_row, 1 + k, sum_column(part, size) / (float)size);
+        }
     }
 }
 
@@ -408,13 +436,7 @@ static void mix_lanes_back(Bundle *b, Segment s) {
 
 /* Gradients of the mean of each column, (row, feature) -> lanes. */
 INLINE vec d_mean_of(const Bundle *b, int64_t column, int64_t first_row) {
-    const Interaction *p = b->problem;
-    int64_t row = first_row + column / b->n_features * LANES;
-    const float *d_out = p->d_out + row * b->n_features + column % b->n_features;
-    vec x = {0};
-    for (int64_t r = 0; r < LANES && row + r < p->attention.n_rows; r++)
-        x[r] = d_out[r * b->n_features];
-    return x * (1.0f / (float)b->d);
+    return gather(b, column, first_row, 0) * (1.0f / (float)b->d);
 }
 
 /* To the gradients of the attended tokens, and the direct part of the tokens'. */
@@ -446,6 +468,10 @@ static void backward_segment(Bundle *b, Segment s, int64_t first_row) {
             store(d_u + j, g);
             d_weight += g * load(x + j);
             store(d_x + j, weight * g + skip * d_mean);
+        }
+        for (int64_t k = 0, size = p->n_pools ? d / p->n_pools : 0; k < p->n_pools; k++) {
+            vec slope = gather(b, s.from + i, first_row, 1 + k) / (float)size;
+            for (int64_t j = k * size; j < (k + 1) * size; j++) add_vec(d_x + j * LANES, slope);
         }
     }
     b->total[MIXED_WEIGHT][0] += sum_lanes(d_mixed);

@@ -125,6 +125,13 @@ INLINE float sum_lanes(vec x) {
 }
 
 INLINE float max_lanes(vec x) {
+#if defined(__SSE2__)
+    Lanes lanes = {x};
+    __m128 top = (__m128)lanes.part[0];
+    for (int i = 1; i < LANES / 4; i++) top = _mm_max_ps((__m128)lanes.part[i], top);
+    top = _mm_max_ps(_mm_movehl_ps(top, top), top);
+    return _mm_cvtss_f32(_mm_max_ss(_mm_shuffle_ps(top, top, 1), top));
+#endif
     float largest = x[0];
     for (int i = 1; i < LANES; i++) largest = x[i] > largest ? x[i] : largest;
     return largest;
@@ -449,10 +456,13 @@ static void forward_compressed(const Problem *problem, Pair *pair, float *larges
 static void forward_window(const Problem *problem, Pair *pair, int64_t from, float *largest,
                            float *inverse, Strip *whole) {
     *whole = strip_of(problem, from, TILE);
-    memset(pair->logits, 0, sizeof(float) * TILE * (whole->n + 8));
     for (int u = 0; u < TILE; u += LANES) {
         Strip strip = strip_of(problem, from + u, LANES);
-        float *logits = pair->logits + (strip.first - whole->first) * TILE + u;
+        int64_t skipped = strip.n ? strip.first - whole->first : 0;
+        float *logits = pair->logits + skipped * TILE + u;
+        for (int64_t j = 0; j < skipped; j++) store(pair->logits + j * TILE + u, (vec){0});
+        for (int64_t j = skipped + strip.n; j < whole->n; j++)
+            store(pair->logits + j * TILE + u, (vec){0});
         float *buffer = pair->dp + u;
         vec top = splat(-__builtin_inff()), total = {0};
         score(pair->qt + u, pair->k + strip.first * pair->width, strip.n, pair->d_head,

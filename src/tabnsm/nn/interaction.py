@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from tabnsm import kernels
-from tabnsm.functional.blending import blend_attended, summarize_features
+from tabnsm.functional.blending import blend_attended, pool_means, summarize_features
 from tabnsm.nn.attention import SparseAttention
 from tabnsm.nn.mixer import FeatureTokenMixer
 
@@ -24,7 +24,7 @@ class AdaptiveSparseInteraction(nn.Module):
 
     Shape
     -----
-    (B, D, d_token) -> (B, D)
+    (B, D, d_token) -> (B, D * (1 + n_pools))
 
     Examples
     --------
@@ -46,10 +46,12 @@ class AdaptiveSparseInteraction(nn.Module):
         """Whether one compiled pass per row does it all; then rows are independent to the bit."""
         return isinstance(self.attention, SparseAttention) and kernels.serves(tokens)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.compiled(tokens) if self.runs_compiled(tokens) else self.composed(tokens)
+    def forward(self, tokens: Tensor, n_pools: int = 0) -> Tensor:
+        """One number per feature, then the means of `n_pools` equal parts of every token."""
+        run = self.compiled if self.runs_compiled(tokens) else self.composed
+        return run(tokens, n_pools)
 
-    def compiled(self, tokens: Tensor) -> Tensor:
+    def compiled(self, tokens: Tensor, n_pools: int = 0) -> Tensor:
         """The same as `composed`, by the kernel."""
         assert isinstance(self.attention, SparseAttention)
         parameters = {
@@ -72,11 +74,16 @@ class AdaptiveSparseInteraction(nn.Module):
             selection_block_size=c.selection_block_size,
             n_selected_blocks=c.n_selected_blocks,
             max_exact_features=c.max_exact_features,
-        )  # (B, D)
+            n_pools=n_pools,
+        )  # (B, D * (1 + n_pools))
 
-    def composed(self, tokens: Tensor) -> Tensor:
+    def composed(self, tokens: Tensor, n_pools: int = 0) -> Tensor:
         """Step by step, on any device."""
         attended = self.attention(self.norm(tokens))  # (B, D, d_token)
         u = blend_attended(tokens, attended, self.token_weight)  # (B, D, d_token)
         mixed = u if self.mixer is None else self.mixer(u)  # (B, D, d_token)
-        return summarize_features(tokens, u, mixed, self.mixed_weight, self.skip_weight)  # (B, D)
+        weights = (self.mixed_weight, self.skip_weight)
+        features = summarize_features(tokens, u, mixed, *weights)  # (B, D)
+        if not n_pools:
+            return features
+        return torch.cat([features, pool_means(tokens, n_pools)], dim=1)  # (B, D * (1 + n_pools))

@@ -10,7 +10,6 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
-from tabnsm.functional.blending import pool_means
 from tabnsm.nn.attention import OPERATORS
 from tabnsm.nn.config import ArchitectureConfig
 from tabnsm.nn.head import MultiStageHead, OneOutput
@@ -98,9 +97,7 @@ class TabNSM(nn.Module):
 
     def from_tokens(self, tokens: Tensor) -> Tensor:
         """What follows the tokenizer, (B, D, d_token) -> (B, t)."""
-        features = self.interaction(tokens)  # (B, D)
-        if self.n_pools:
-            features = torch.cat([features, pool_means(tokens, self.n_pools)], dim=1)
+        features = self.interaction(tokens, self.n_pools)  # (B, D * (1 + n_pools))
         prediction: Tensor = self.head(features)  # (B, t)
         return prediction
 
