@@ -194,6 +194,8 @@ class TabNSMRegressor(FittedRegressor):
     best_score_ : float
         The `eval_metric` of the predictions on the validation rows, in the target's units; lower
         is better.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much values of a column from other rows change predictions, squared; adds up to 1.
     options_ : Options
         What the options came to after the preset and for these rows, such as the batch size and
         the number of networks.
