@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test lint types unit docs wheel readme bench clean
+.PHONY: help setup demo check test lint types unit docs wheel readme browser bench clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,13 +19,13 @@ $(STAMP): pyproject.toml bench/pyproject.toml constraints.txt setup.py \
 	    --constraint constraints.txt --editable ".[dev]" --editable ./bench
 	@touch $@
 
-demo: $(STAMP) ## Train on real loans with free text, compare, draw (about 5 minutes)
+demo: $(STAMP) ## Train on real loans with free text, compare, report (about 5 minutes)
 	$(BIN)/tabnsm demo
 
 check: lint types ## Lint, types and the fast tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow"
 
-test: lint types docs unit wheel readme ## Everything that CI runs
+test: lint types docs browser unit wheel readme ## Everything that CI runs
 
 lint: $(STAMP) ## Style and common mistakes
 	$(BIN)/ruff check .
@@ -47,6 +47,12 @@ wheel: $(STAMP) ## Build the wheel, install it in an empty environment, fit and 
 
 readme: $(STAMP) ## Follow README, block by block, in an empty environment
 	$(BIN)/python scripts/check_readme.py
+
+browser: ## Install Chromium for the tests of the report, where apt and root are at hand
+	@command -v chromium > /dev/null || \
+	    { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+	      && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium > /dev/null; } || \
+	    echo "Chromium is not installed: the tests of the report in a browser are skipped."
 
 bench: $(STAMP) ## Speed and memory beside peers (slow; wants an idle machine)
 	$(BIN)/python bench/speed/run.py

@@ -55,6 +55,8 @@ env/bin/python use.py
 env/bin/tabnsm fit table.csv --target price --out cli.safetensors --epochs 3 --quiet
 env/bin/tabnsm predict cli.safetensors table.csv --out predictions.csv --quiet
 test "$(wc -l < predictions.csv)" -eq 301
+env/bin/tabnsm report cli.safetensors table.csv --out report.html --quiet
+grep -q 'TabNSM report' report.html
 echo "wheel: the command line works"
 
 code=0

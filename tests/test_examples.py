@@ -35,6 +35,8 @@ def test_all_examples_are_tested() -> None:
         "house_prices.py",
         "several_targets.py",
         "text_columns.py",
+        "explain.py",
+        "report.py",
         "command_line.sh",
     }
 
@@ -62,6 +64,21 @@ def test_text_columns(tmp_path: Path) -> None:
     output = run("text_columns.py", tmp_path)
     assert re.search(r"^emp_title +text +64", output, re.M)
     assert len(re.findall(r"^R2 with.*: +-?\d\.\d+$", output, re.M)) == 2
+
+
+@pytest.mark.slow
+def test_explain(tmp_path: Path) -> None:
+    output = run("explain.py", tmp_path)
+    assert "base value" in output
+    assert {"waterfall.png", "beeswarm.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.slow
+def test_report(tmp_path: Path) -> None:
+    output = run("report.py", tmp_path)
+    assert "open report.html in a browser" in output
+    assert "<title>price: TabNSM report</title>" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "card.md").read_text().startswith("# TabNSMRegressor")
 
 
 @pytest.mark.slow

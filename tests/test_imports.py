@@ -56,21 +56,43 @@ ALLOWED["model_file"] = {
     "options",
     *ALLOWED["options"],
 }
-ALLOWED["attribution"] = {"columns", "errors", "functional", "nn", "prediction", "rules"}
+ALLOWED["attribution"] = {
+    "columns",
+    "errors",
+    "functional",
+    "nn",
+    "plotting_rows",
+    "prediction",
+    "rules",
+}
 ALLOWED["fitted"] = {
     "attribution",
     "metrics",
     "model_file",
     "plotting",
     "prediction",
+    "card",
+    "report",
     "tables",
     "torch_state",
     "options",
     *ALLOWED["options"],
 }
+ALLOWED["card"] = {"_version"}
+ALLOWED["report"] = {
+    "_version",
+    "attribution",
+    "card",
+    "columns",
+    "container",
+    "errors",
+    "metrics",
+    "training",
+}
 ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
 ALLOWED["estimator"] = set(ALLOWED)
-ALLOWED["plotting_attribution"] = {"errors", "attribution", "container", "plotting"}
+ALLOWED["plotting_attribution"] = {"errors", "container", "plotting"}
+ALLOWED["plotting_rows"] = {"errors", "plotting", "plotting_attribution"}
 ALLOWED["tuning"] = set(ALLOWED)
 ALLOWED["demo"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)

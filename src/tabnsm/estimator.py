@@ -194,8 +194,7 @@ class TabNSMRegressor(FittedRegressor):
     history_ : History
         One record per epoch, the best epoch and why training stopped; of the first network.
     histories_ : tuple of History
-        The same of every network; the last one also says if `time_limit` or Ctrl-C left others
-        out.
+        The same of every network; the last also says if `time_limit` or Ctrl-C left others out.
     n_iter_ : int
         Epochs of the network that was trained longest.
     validation_rmse_ : float
@@ -204,9 +203,10 @@ class TabNSMRegressor(FittedRegressor):
     best_score_ : float
         The `eval_metric` of the predictions on the validation rows, in the target's units, of
         several targets as `validation_rmse_`; lower is better.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much values of a column from other rows change predictions, squared; adds up to 1.
     options_ : Options
-        What the options came to after the preset and for these rows, such as the batch size and
-        the number of networks.
+        What the options came to for these rows, such as the number of networks.
 
     Examples
     --------

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from tabnsm.attribution import explain_rows
+from tabnsm.attribution import column_importances, displayed_columns, explain_rows
+from tabnsm.card import card_html, card_markdown
 from tabnsm.columns import TableEncoder
 from tabnsm.metrics import target_metrics
 from tabnsm.model_file import load_model, save_model
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from tabnsm.attribution import Explanation
     from tabnsm.columns import ColumnReport
+    from tabnsm.report import Report
     from tabnsm.text import TextEncoder
     from tabnsm.training.ensemble import EnsembleTraining
     from tabnsm.training.history import ValidationScores
@@ -46,6 +50,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     feature_names_in_: np.ndarray
     target_names_: np.ndarray
+    feature_importances_: np.ndarray
 
     def _keep(
         self,
@@ -71,6 +76,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_rmse_ = scores.rmse
         self.best_score_ = getattr(scores, prepared.options.training.eval_metric)
         self.options_ = prepared.options
+        self.feature_importances_ = column_importances(
+            self.model_, self.encoder_, self.target_, prepared.data.train
+        )
 
     @property
     def history_(self) -> History:
@@ -179,7 +187,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         X: Any,
         *,
-        baseline: Literal["zero", "average"] = "zero",
+        method: Literal["integrated", "gradient"] = "integrated",
+        baseline: Literal["zero", "average"] | None = None,
+        background: Any = None,
+        n_steps: int | None = None,
         target: str | int | None = None,
     ) -> Explanation:
         """Attribute the prediction of every row to the input columns.
@@ -188,9 +199,21 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : DataFrame or array of shape (n_rows, n_columns)
             As for `predict`.
-        baseline : {"zero", "average"}, default "zero"
-            "zero" is the paper's attribution, the gradient times the token; "average" counts
-            only how far a token is from that of a mean number or an unseen category.
+        method : {"integrated", "gradient"}, default "integrated"
+            "integrated" follows the gradient from a base to the row, and adds up: contributions
+            are in the target's units, and their sum is the prediction minus the base value.
+            "gradient" is the paper's attribution, the gradient times the token, which takes one
+            gradient per row, and does not add up.
+        baseline : {"zero", "average"} or None, default None
+            What a token is compared with: "average" is the token of a mean number or an unseen
+            category, "zero" the zero vector, which only "gradient" takes. None is "average" for
+            "integrated" and "zero" for "gradient".
+        background : as `X`, or None, default None
+            Rows to compare with in place of the average; the base value is their mean prediction.
+            At most 50 are used.
+        n_steps : int or None, default None
+            Gradients on the path from a base to a row; None takes 16, or fewer for each row of a
+            background.
         target : str, int or None, default None
             Which of several targets to explain: its name, or its number from 0. None is the only
             one.
@@ -198,18 +221,91 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Explanation
-            Attributions in [0, 1] per row and column, and the foreground blocks of each row.
+            Contributions per row and column, attributions in [0, 1], and the foreground blocks.
         """
         check_is_fitted(self, "model_")
         place = self.target_.position(target)
-        encoded = self.encoder_.transform(Table.from_native(X, min_rows=0))
         model, one = for_target(self.model_, place), self.target_.for_target(place)
-        return explain_rows(model, self.encoder_, one, encoded, baseline)
+        table = Table.from_native(X, min_rows=0)
+        encoded = self.encoder_.transform(table)
+        others = None
+        if background is not None:
+            others = self.encoder_.transform(Table.from_native(background))
+        explanation = explain_rows(
+            model,
+            self.encoder_,
+            one,
+            encoded,
+            baseline,
+            method=method,
+            background=others,
+            n_steps=n_steps,
+        )
+        return replace(explanation, column_values=displayed_columns(self.encoder_, table))
+
+    @usual_torch()
+    def report(
+        self,
+        X: Any,
+        y: Any,
+        path: str | Path | None = None,
+        *,
+        X_train: Any = None,
+        y_train: Any = None,
+        target_name: str | None = None,
+        max_rows: int = 10_000,
+    ) -> Report:
+        """Try the model on rows with known targets, and show what it made of them on one page.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+            Rows with known targets, best such as the model was not trained on.
+        path : str, Path or None, default None
+            File to write, such as "report.html"; None writes none.
+        X_train, y_train : as `X` and `y`, or None
+            Rows on which the models for comparison are trained, best those of the fit; None
+            trains them on `X` by cross-validation.
+        target_name : str or None, default None
+            What the page calls the target; None takes the name of `y`, if it has one.
+        max_rows : int, default 10,000
+            Rows that are used; of more, a sample is drawn, and the page reports it.
+
+        Returns
+        -------
+        Report
+            With `data`, `to_html()` and `save(path)`.
+        """
+        from tabnsm.report import build_report
+
+        check_is_fitted(self, "model_")
+        report = build_report(
+            self,
+            X,
+            y,
+            X_train=X_train,
+            y_train=y_train,
+            target_name=target_name,
+            max_rows=max_rows,
+        )
+        if path is not None:
+            report.save(path)
+        return report
 
     def describe_columns(self) -> ColumnReport:
         """What was understood of each column: kind, features, missing values, and notes."""
         check_is_fitted(self, "model_")
         return self.encoder_.describe()
+
+    def card(self) -> str:
+        """What the model knows of its data, options, validation and training, as Markdown."""
+        check_is_fitted(self, "model_")
+        return card_markdown(self)
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and the card below it once there is a model."""
+        diagram = str(estimator_html_repr(self))
+        return diagram + card_html(self) if hasattr(self, "model_") else diagram
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file; no pickle, whole or not at all.

@@ -57,6 +57,7 @@ def save_model(estimator: FittedRegressor, path: str | Path) -> None:
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
         "validation_rmse": estimator.validation_rmse_,
         "best_score": estimator.best_score_,
+        "feature_importances": _importances(estimator),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
     }
@@ -131,6 +132,8 @@ def _restore(
         "validation_rmse", estimator.history_.best.validation_rmse
     )
     estimator.best_score_ = meta.get("best_score", estimator.validation_rmse_)
+    if meta.get("feature_importances") is not None:  # earlier versions did not compute them
+        estimator.feature_importances_ = np.array(meta["feature_importances"])
     estimator.n_features_in_ = meta["n_features_in"]
     if estimator.target_.names is not None:
         estimator.target_names_ = np.array(estimator.target_.names, dtype=object)
@@ -178,6 +181,11 @@ def _plain_params(estimator: FittedRegressor) -> dict[str, Any]:
     if not isinstance(params["random_state"], int | None):
         params["random_state"] = None
     return params
+
+
+def _importances(estimator: FittedRegressor) -> list[float] | None:
+    found = getattr(estimator, "feature_importances_", None)
+    return None if found is None else found.tolist()
 
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

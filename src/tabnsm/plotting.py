@@ -189,7 +189,7 @@ def plot_histories(histories: Sequence[History], path: str | Path | None = None)
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
     if path is not None:
-        _write(figure, Path(path))
+        write_figure(figure, Path(path))
     return figure
 
 
@@ -221,7 +221,8 @@ def _title(histories: Sequence[History]) -> str:
     return f"{len(histories)} networks, {seconds:.0f} s of training{ended}"
 
 
-def _write(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure as a whole or not at all; the ending of `path` says the format."""
     content = io.BytesIO()
     try:
         figure.savefig(content, format=path.suffix.removeprefix(".") or "png")

@@ -64,11 +64,11 @@ def plot_heatmap(
     by_prediction = np.argsort(predictions, kind="stable")
     shown, rest = _top_columns(importance, top)
     cells = attributions[np.ix_(by_prediction, shown)]
-    labels = [_label(columns[k]) for k in shown]
+    labels = [short_label(columns[k]) for k in shown]
     if len(rest):
         strongest = attributions[np.ix_(by_prediction, rest)].max(axis=1, keepdims=True)
         cells = np.concatenate([cells, strongest], axis=1)
-        labels.append(f"strongest of {_count(len(rest), 'other')}")
+        labels.append(f"strongest of {count_of(len(rest), 'other')}")
     n_rows, n_shown = cells.shape
 
     size = (max(5.0, 2.6 + 0.29 * n_shown), min(max(3.4, 2.4 + 0.1 * n_rows), 6.4))
@@ -84,7 +84,7 @@ def plot_heatmap(
     ticks = np.unique(np.linspace(0, n_rows - 1, min(n_rows, 7)).round().astype(int))
     ordered = predictions[by_prediction]
     axis.set_yticks(ticks, [plain_number(ordered[k]) for k in ticks], fontsize=8)
-    axis.set_ylabel(f"{_count(n_rows, 'row')} by prediction (values at the ticks)")
+    axis.set_ylabel(f"{count_of(n_rows, 'row')} by prediction (values at the ticks)")
     axis.set_title("Attribution of each column, row by row", fontsize=11)
     figure.colorbar(
         image, ax=axis, label="attribution; the row's strongest column is 1", shrink=0.8, pad=0.02
@@ -124,11 +124,11 @@ def plot_importance(
 
     shown, rest = _top_columns(importance, top)
     shares = [100 * float(importance[k]) for k in shown]
-    labels = [_label(columns[k]) for k in shown]
+    labels = [short_label(columns[k]) for k in shown]
     colours = [_BLUE] * len(shown)
     if len(rest):
         shares.append(100 * float(importance[rest].sum()))
-        labels.append(f"{_count(len(rest), 'other column')} together")
+        labels.append(f"{count_of(len(rest), 'other column')} together")
         colours.append(_GREY)
 
     figure = Figure(figsize=(7.2, 1.5 + 0.24 * len(shares)), dpi=130, layout="constrained")
@@ -150,7 +150,7 @@ def plot_importance(
     axis.set_ylim(len(shares) - 0.4, -0.6)
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_xlabel("share of the attribution, %")
-    axis.set_title(f"Columns by attribution, mean of {_count(n_rows, 'row')}", fontsize=11)
+    axis.set_title(f"Columns by attribution, mean of {count_of(n_rows, 'row')}", fontsize=11)
     return _save(figure, stem)
 
 
@@ -171,14 +171,28 @@ def _top_columns(importance: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarr
     return order[:top], order[top:]
 
 
-def _count(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> count_of(1, "row"), count_of(2000, "row")
+    ('1 row', '2,000 rows')
+    """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _label(name: str) -> str:
+def short_label(name: str, longest: int = _LONGEST_LABEL) -> str:
+    """A name on one line, cut where it is too long, for matplotlib.
+
+    Examples
+    --------
+    >>> short_label("price in $", 6)
+    'price…'
+    """
     name = " ".join(name.split())
-    if len(name) > _LONGEST_LABEL:
-        name = name[: _LONGEST_LABEL - 1] + "…"
+    if len(name) > longest:
+        name = name[: longest - 1].rstrip() + "…"
     return name.replace("$", r"\$")  # two of them would start a formula
 
 

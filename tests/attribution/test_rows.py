@@ -54,7 +54,7 @@ def model(frame: pd.DataFrame) -> TabNSMRegressor:
 
 @pytest.fixture(scope="module")
 def explanation(model: TabNSMRegressor, frame: pd.DataFrame) -> Explanation:
-    return model.explain(frame)
+    return model.explain(frame, method="gradient")
 
 
 def test_equal_to_captum(
@@ -120,7 +120,7 @@ def test_columns_add_up_their_features(explanation: Explanation) -> None:
     numbers = [f"x{k}" for k in range(8)]
     assert list(explanation.columns) == ["title + notes", "area", "city", "sold", *numbers]
     features = dict(
-        zip(explanation.feature_names, explanation.feature_contributions.T, strict=True)
+        zip(explanation.encoded_names, explanation.feature_contributions.T, strict=True)
     )
     columns = dict(zip(explanation.columns, explanation.contributions.T, strict=True))
     parts = {
@@ -151,8 +151,8 @@ def test_a_row_does_not_depend_on_its_neighbours(
     model: TabNSMRegressor, frame: pd.DataFrame, explanation: Explanation
 ) -> None:
     order = np.random.default_rng(1).permutation(len(frame))
-    shuffled = model.explain(frame.iloc[order])
-    single = model.explain(frame.iloc[[17]])
+    shuffled = model.explain(frame.iloc[order], method="gradient")
+    single = model.explain(frame.iloc[[17]], method="gradient")
     for other, rows in ((shuffled, order), (single, [17])):
         np.testing.assert_array_equal(other.predictions, explanation.predictions[rows])
         np.testing.assert_array_equal(other.selected_blocks, explanation.selected_blocks[rows])
@@ -196,7 +196,7 @@ def test_selected_blocks_are_the_models(
     np.testing.assert_allclose(blocks.sum(axis=1), chosen.shape[-1], rtol=1e-6)
     foreground = explanation.foreground
     assert foreground is not None
-    place = explanation.feature_names.index("city")
+    place = explanation.encoded_names.index("city")
     column = explanation.columns.index("city")
     np.testing.assert_allclose(foreground[:, column], blocks[:, place // 10])
 
@@ -217,7 +217,9 @@ def test_saved_and_loaded_explains_the_same(
     model.save(tmp_path / "m.safetensors")
     encoder = FakeTextEncoder(d_text=24)
     loaded = TabNSMRegressor.load(tmp_path / "m.safetensors", text_encoder=encoder)
-    np.testing.assert_array_equal(loaded.explain(frame).contributions, explanation.contributions)
+    np.testing.assert_array_equal(
+        loaded.explain(frame, method="gradient").contributions, explanation.contributions
+    )
 
 
 def test_an_unknown_baseline(model: TabNSMRegressor, frame: pd.DataFrame) -> None:
@@ -243,7 +245,7 @@ def test_texts_that_are_embedded_by_themselves_have_entries_of_their_own(
     )
     explanation = fitted.explain(frame)
     assert explanation.columns == ("title", "x0", "notes")
-    names = [explanation.feature_names[k] for k in np.flatnonzero(explanation.column_of_feature)]
+    names = [explanation.encoded_names[k] for k in np.flatnonzero(explanation.column_of_feature)]
     assert names[0] == "x0"
     assert all(name.startswith("notes_text_") for name in names[1:])
 
@@ -277,7 +279,7 @@ def test_the_true_foreground_is_found() -> None:
     assert fitted.score(X_new, y_new) > 0.9
     precision = {}
     for baseline in ("zero", "average"):
-        explained = fitted.explain(X_new, baseline=baseline)  # type: ignore[arg-type]
+        explained = fitted.explain(X_new, method="gradient", baseline=baseline)  # type: ignore[arg-type]
         at = [explained.columns.index(f"x{k}") for k in range(N_COLUMNS)]
         top = np.argsort(-explained.attributions[:, at], axis=1)[:, :GROUP]
         precision[baseline] = np.take_along_axis(truth, top, axis=1).mean()

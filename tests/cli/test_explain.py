@@ -34,7 +34,7 @@ def explain(folder: Path, *options: str) -> int:
     return main(["explain", str(folder / "model.safetensors"), str(folder / "data.csv"), *options])
 
 
-FILES = {"attributions.csv", "columns.csv"} | {
+FILES = {"attributions.csv", "contributions.csv", "columns.csv"} | {
     f"{stem}.{kind}" for stem in ("heatmap", "importance") for kind in ("png", "svg")
 }
 
@@ -55,6 +55,10 @@ def test_writes_the_explanation_of_the_estimator(
     assert written["id"].tolist() == [f"NA{k}" for k in range(N_ROWS)]
     np.testing.assert_allclose(written["prediction"], expected.predictions, rtol=1e-6)
     np.testing.assert_allclose(written.iloc[:, 2:], expected.attributions, atol=1e-5)
+    parts = pd.read_csv(out / "contributions.csv", keep_default_na=False)
+    assert list(parts.columns[:3]) == ["id", "prediction", "base_value"]
+    total = parts["base_value"] + parts.iloc[:, 3:].sum(axis=1)
+    np.testing.assert_allclose(total, expected.predictions, rtol=1e-5, atol=1e-5)
     columns = pd.read_csv(out / "columns.csv").set_index("column")
     assert columns["importance"].is_monotonic_decreasing
     importance = dict(zip(expected.columns, expected.importance, strict=True))
@@ -66,11 +70,14 @@ def test_writes_the_explanation_of_the_estimator(
 
 
 @pytest.mark.slow
-def test_quiet_and_the_other_baseline(
+def test_quiet_and_the_other_methods(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert explain(folder, "-o", str(tmp_path / "zero"), "-q") == 0
-    assert explain(folder, "-o", str(tmp_path / "average"), "-q", "--baseline", "average") == 0
+    gradient = ["-q", "--method", "gradient"]
+    assert explain(folder, "-o", str(tmp_path / "zero"), *gradient) == 0
+    options = [*gradient, "--baseline", "average"]
+    assert explain(folder, "-o", str(tmp_path / "average"), *options) == 0
+    assert {path.name for path in (tmp_path / "zero").iterdir()} == FILES - {"contributions.csv"}
     assert capsys.readouterr().out == ""
     zero, average = (
         pd.read_csv(tmp_path / name / "attributions.csv") for name in ("zero", "average")
@@ -91,6 +98,8 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         (["--batch-rows", "0"], "--batch-rows must be >= 1, got 0"),
         (["--id", "Id"], "Did you mean 'id'"),
         (["--baseline", "mean"], "--baseline must be one of ('zero', 'average'), got 'mean'"),
+        (["--baseline", "zero"], "--baseline zero must come with --method gradient"),
+        (["--method", "shap"], "--method must be one of ('integrated', 'gradient'), got 'shap'"),
     ],
 )
 def test_refuses_in_one_line(

@@ -98,7 +98,7 @@ def test_a_linear_target_is_all_but_exact(tmp_path, capsys):
 def test_explanations_hold_the_linear_fit(baseline):
     X, y = mixed_rows(400)
     model = TabNSMRegressor(**OPTIONS).fit(X, y)
-    explanation = model.explain(X, baseline=baseline)
+    explanation = model.explain(X, method="gradient", baseline=baseline)
     np.testing.assert_array_equal(explanation.predictions, model.predict(X))
     share = np.abs(explanation.contributions).mean(axis=0)
     assert np.argsort(-share).tolist() == [3, 0, 1, 2]  # town, a, b, c
@@ -117,7 +117,9 @@ def test_explanations_weigh_the_residual_in_units_of_the_target(with_spike):
     options = OPTIONS | {"max_epochs": 30}
     model = TabNSMRegressor(**options).fit(X, y, X_val=X[500:], y_val=y[500:])
     assert (model.target_.has_linear_fit, model.target_.is_transformed) == (True, with_spike)
-    share = np.abs(model.explain(X, baseline="average").contributions).mean(axis=0)
+    share = np.abs(model.explain(X, method="gradient", baseline="average").contributions).mean(
+        axis=0
+    )
     expected = np.array([15, 1]) * np.abs(X[:, :2]).mean(axis=0)
     np.testing.assert_allclose(share[1] / share[0], expected[1] / expected[0], rtol=0.5)
 

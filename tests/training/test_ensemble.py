@@ -92,13 +92,13 @@ def test_the_validation_rmse_is_that_of_the_mean(rows: tuple[np.ndarray, np.ndar
 def test_explanations_are_the_mean_of_the_networks(
     rows: tuple[np.ndarray, np.ndarray], three: TabNSMRegressor
 ) -> None:
-    together = three.explain(rows[0][:7])
+    together = three.explain(rows[0][:7], method="gradient")
     np.testing.assert_allclose(together.predictions, three.predict(rows[0][:7]), rtol=1e-5)
     networks = networks_of(three.model_)
     parts = []
     for network in networks:
         three.model_ = network
-        parts.append(three.explain(rows[0][:7]).feature_contributions)
+        parts.append(three.explain(rows[0][:7], method="gradient").feature_contributions)
     three.model_ = Ensemble(networks)
     np.testing.assert_allclose(together.feature_contributions, np.mean(parts, axis=0), atol=1e-6)
 

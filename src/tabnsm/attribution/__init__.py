@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from tabnsm.attribution.explanation import Explanation
-from tabnsm.attribution.rows import BASELINES, explain_rows
+from tabnsm.attribution.importance import column_importances
+from tabnsm.attribution.inputs import displayed_columns
+from tabnsm.attribution.rows import BASELINES, METHODS, explain_rows
 from tabnsm.attribution.summary import ExplanationSummary
 
-__all__ = ["BASELINES", "Explanation", "ExplanationSummary", "explain_rows"]
+__all__ = [
+    "BASELINES",
+    "METHODS",
+    "Explanation",
+    "ExplanationSummary",
+    "column_importances",
+    "displayed_columns",
+    "explain_rows",
+]

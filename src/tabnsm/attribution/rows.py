@@ -1,19 +1,20 @@
-"""Gradient-embedding attributions and foreground blocks of encoded rows."""
+"""Attributions and foreground blocks of encoded rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tabnsm.attribution.explanation import Explanation, sum_by_column
+from tabnsm.attribution.explanation import Explanation, Method, sum_by_column
+from tabnsm.attribution.inputs import input_columns
+from tabnsm.attribution.integrated import integrate_rows
+from tabnsm.attribution.tiles import mean_of, tiles
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.nn.ensemble import Ensemble, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.prediction import tile_rows
 from tabnsm.rules import require
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Baseline = Literal["zero", "average"]
 BASELINES = ("zero", "average")
+METHODS = ("integrated", "gradient")
 
 
 def explain_rows(
@@ -29,7 +31,11 @@ def explain_rows(
     encoder: TableEncoder,
     target: TargetModel,
     table: EncodedTable,
-    baseline: Baseline = "zero",
+    baseline: Baseline | None = None,
+    *,
+    method: Method = "gradient",
+    background: EncodedTable | None = None,
+    n_steps: int | None = None,
 ) -> Explanation:
     """Attribute the prediction of every row to features and columns, tile by tile.
 
@@ -47,60 +53,84 @@ def explain_rows(
         Of one target. What a feature adds to its linear fit, if it has one, is added to the
         attribution of the feature.
     table : EncodedTable
-    baseline : {"zero", "average"}
-        What a token is compared with; see `token_attributions`.
+    baseline : {"zero", "average"} or None
+        What a token is compared with; see `token_attributions`. None is "zero" for gradients and
+        "average" for integrated ones, which take no other.
+    method : {"gradient", "integrated"}, default "gradient"
+        See `token_attributions` and `tabnsm.attribution.integrated.PathAttribution`.
+    background : EncodedTable or None
+        Rows that integrated gradients compare with, in place of the average.
+    n_steps : int or None
+        Steps of each integral; None chooses.
 
     Returns
     -------
     Explanation
     """
-    require(baseline in BASELINES, f"baseline must be one of {BASELINES}", baseline)
-    networks = networks_of(model)
-    config = model.config
-    is_sparse = config.attention == "sparse"
-    n_rows, n_features = table.n_rows, table.n_features
-    features = np.empty((n_rows, n_features), dtype=np.float32)
-    standard = np.empty((n_rows, target.n_targets), dtype=np.float32)
-    blocks = None
-    if is_sparse:
-        width = n_blocks(n_features, config.selection_block_size)
-        blocks = np.empty((n_rows, width), dtype=np.float32)
-
-    (linear,), (scaler,) = target.linear_fits, target.scalers
-    device = next(model.parameters()).device
-    size = tile_rows(n_features)
+    require(method in METHODS, f"method must be one of {METHODS}", method)
+    if baseline is not None:
+        require(baseline in BASELINES, f"baseline must be one of {BASELINES}", baseline)
     was_training = model.training
     model.eval()
     try:
-        for start in range(0, n_rows, size):
-            stop = min(start + size, n_rows)
-            # Always a full tile, as in prediction: other shapes may round differently.
-            rows = torch.arange(start, start + size).clamp_(max=stop - 1)
-            x = table.gather(rows).to(device)  # (size, D)
-            explained = [token_attributions(network, x, baseline) for network in networks]
-            prediction, attributed = (_mean(parts) for parts in zip(*explained, strict=True))
-            standard[start:stop] = prediction[: stop - start].cpu().numpy()
-            if linear is not None:
-                added = linear.contributions(x.cpu()).to(x)
-                attributed = attributed * linear.share_of(scaler) + added
-            features[start:stop] = attributed[: stop - start].cpu().numpy()
-            if blocks is not None:
-                share = _mean([selected_shares(network, x) for network in networks])
-                blocks[start:stop] = share[: stop - start].cpu().numpy()
+        found: dict[str, Any]
+        if method == "integrated":
+            require(
+                baseline != "zero",
+                'baseline must be "average" with method="integrated"; "zero" is for "gradient"',
+                baseline,
+            )
+            found = integrate_rows(model, target, table, background, n_steps)
+        else:
+            for name, value in (("background", background), ("n_steps", n_steps)):
+                require(value is None, f'{name} must be None with method="gradient"', value)
+            found = _gradient_rows(model, target, table, baseline or "zero")
+        blocks = _selected_blocks(model, table) if model.config.attention == "sparse" else None
     finally:
         model.train(was_training)
 
     columns, column_of_feature = input_columns(encoder)
+    features = found.pop("features")
+    dtype = np.float64 if method == "integrated" else None
     return Explanation(
-        predictions=target.predict(standard, table)[:, 0],
-        contributions=sum_by_column(features, column_of_feature, len(columns)),
+        contributions=sum_by_column(features, column_of_feature, len(columns), dtype),
         feature_contributions=features,
         columns=columns,
-        feature_names=tuple(encoder.feature_names),
+        encoded_names=tuple(encoder.feature_names),
         column_of_feature=column_of_feature,
         selected_blocks=blocks,
-        selection_block_size=config.selection_block_size,
+        selection_block_size=model.config.selection_block_size,
+        method=method,
+        **found,
     )
+
+
+def _gradient_rows(
+    model: TabNSM | Ensemble, target: TargetModel, table: EncodedTable, baseline: Baseline
+) -> dict[str, Any]:
+    """Predictions and gradient-embedding attributions of all rows."""
+    networks = networks_of(model)
+    features = np.empty((table.n_rows, table.n_features), dtype=np.float32)
+    standard = np.empty((table.n_rows, target.n_targets), dtype=np.float32)
+    (linear,), (scaler,) = target.linear_fits, target.scalers
+    for rows, x in tiles(table, model):
+        explained = [token_attributions(network, x, baseline) for network in networks]
+        prediction, attributed = (mean_of(parts) for parts in zip(*explained, strict=True))
+        standard[rows] = prediction[: rows.stop - rows.start].cpu().numpy()
+        if linear is not None:
+            added = linear.contributions(x.cpu()).to(x)
+            attributed = attributed * linear.share_of(scaler) + added
+        features[rows] = attributed[: rows.stop - rows.start].cpu().numpy()
+    return {"predictions": target.predict(standard, table)[:, 0], "features": features}
+
+
+def _selected_blocks(model: TabNSM | Ensemble, table: EncodedTable) -> np.ndarray:
+    width = n_blocks(table.n_features, model.config.selection_block_size)
+    blocks = np.empty((table.n_rows, width), dtype=np.float32)
+    for rows, x in tiles(table, model):
+        share = mean_of([selected_shares(network, x) for network in networks_of(model)])
+        blocks[rows] = share[: rows.stop - rows.start].cpu().numpy()
+    return blocks
 
 
 def token_attributions(
@@ -161,30 +191,3 @@ def selected_shares(model: TabNSM, x: Tensor) -> Tensor:
     counts = torch.zeros(len(x), width, dtype=torch.float64, device=x.device)
     counts.scatter_add_(1, flat, torch.ones_like(flat, dtype=counts.dtype))
     return counts / n_queries
-
-
-def _mean(parts: Sequence[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.stack(list(parts)).mean(dim=0)
-
-
-def input_columns(encoder: TableEncoder) -> tuple[tuple[str, ...], np.ndarray]:
-    """Columns that reach the model, and the place among them of each feature's column.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-
-    Returns
-    -------
-    names : tuple of str
-        In the order of the table; joined text columns together at the place of the first.
-    column_of_feature : ndarray of int64, shape (n_features,)
-    """
-    names = {spec.position: spec.name for spec in encoder.specs}
-    texts = [spec for spec in encoder.specs if spec.kind == "text"]
-    position = np.array(encoder.feature_columns, dtype=np.int64)
-    if -1 in position:
-        position[position == -1] = texts[0].position
-        names[texts[0].position] = " + ".join(spec.name for spec in texts)
-    used, column_of_feature = np.unique(position, return_inverse=True)
-    return tuple(names[int(place)] for place in used), column_of_feature.astype(np.int64)

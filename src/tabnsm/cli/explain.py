@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
     from tabnsm.attribution import Explanation, ExplanationSummary
     from tabnsm.estimator import TabNSMRegressor
 
-PREDICTION = "prediction"
+PREDICTION, BASE = "prediction", "base_value"
 EXPLAIN_BATCH_ROWS = 1024
 _PICTURES = ("heatmap.png", "heatmap.svg", "importance.png", "importance.svg")
-OUTPUTS = ("attributions.csv", "columns.csv", *_PICTURES)
+OUTPUTS = ("attributions.csv", "contributions.csv", "columns.csv", *_PICTURES)
 
 HELP = help_text(
     "Show which columns made each prediction, and draw it.",
     """Writes to the folder: [bold]attributions.csv[/bold] (one line per row, one column per input
-    column; 1 is the row's strongest), [bold]columns.csv[/bold] (mean share of each column in the
+    column; 1 is the row's strongest), [bold]contributions.csv[/bold] (the same with signs, in the
+    target's units; base_value and the contributions add up to the prediction),
+    [bold]columns.csv[/bold] (mean share of each column in the
     attribution, and in the foreground that the attention selected), [bold]heatmap[/bold] and
     [bold]importance[/bold] as .png and .svg. Text columns that the model joins share one entry.
     Needs pip install "tabnsm\\[plot]".""",
@@ -51,9 +54,12 @@ def explain(
         list[str] | None,
         typer.Option(help="Column to carry over to attributions.csv; may be repeated."),
     ] = None,
+    method: Annotated[
+        str, typer.Option(help="integrated (adds up) or gradient (the paper's, and faster).")
+    ] = "integrated",
     baseline: Annotated[
-        str, typer.Option(help="zero (the paper's) or average (see the Python documentation).")
-    ] = "zero",
+        str | None, typer.Option(help="Of gradient: zero (the paper's) or average.")
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", "-t", help="Of several targets, the one to explain."),
@@ -72,11 +78,10 @@ def explain(
     file = open_table(data)
     for name in carried:
         file.check_column(name, "--id")
-    from tabnsm.attribution import BASELINES, ExplanationSummary
+    from tabnsm.attribution import ExplanationSummary
     from tabnsm.plotting_attribution import plot_heatmap, plot_importance, require_matplotlib
 
-    if baseline not in BASELINES:
-        raise InvalidOptionError(f"--baseline must be one of {BASELINES}, got {baseline!r}.")
+    _check_method(method, baseline)
     require_matplotlib()
     estimator = _load(model)
     place = _target_place(estimator, target)
@@ -84,16 +89,23 @@ def explain(
 
     summary = ExplanationSummary(rows)
     kept = file.batches(batch_rows, carried, as_written=True) if carried else None
-    with TableWriter(out / "attributions.csv") as writer, _progress(quiet) as progress:
+    written = [out / "attributions.csv"]
+    if method == "integrated":
+        written.append(out / "contributions.csv")
+    with ExitStack() as stack:
+        writers = [stack.enter_context(TableWriter(path)) for path in written]
+        progress = stack.enter_context(_progress(quiet))
         task = progress.add_task("rows explained", total=file.n_rows)
-        options = {"baseline": baseline, "target": place}
+        options = {"method": method, "baseline": baseline, "target": place}
         for part in _explanations(estimator, file, carried, batch_rows, options):
-            writer.write(_lines(part, None if kept is None else next(kept)))
+            others = None if kept is None else next(kept)
+            for writer, table in zip(writers, _tables(part, others), strict=False):
+                writer.write(table)
             summary.add(part)
-            progress.advance(task, len(part.predictions))
+            progress.advance(task, len(part))
     names, shares = summary.columns, summary.importance
     drawn = (summary.sampled_attributions, summary.sampled_predictions)
-    written = [out / "attributions.csv", _write_columns(summary, out / "columns.csv")]
+    written.append(_write_columns(summary, out / "columns.csv"))
     written += plot_heatmap(*drawn, names, shares, out / "heatmap", top=top)
     written += plot_importance(names, shares, summary.n_rows, out / "importance", top=top)
     if not quiet:
@@ -114,6 +126,19 @@ def _target_place(estimator: TabNSMRegressor, target: str | None) -> int | None:
             f"--target must not be given for a model of one target, got {target!r}."
         )
     return None if target is None else known.labels.index(target)
+
+
+def _check_method(method: str, baseline: str | None) -> None:
+    from tabnsm.attribution import BASELINES, METHODS
+
+    if method not in METHODS:
+        raise InvalidOptionError(f"--method must be one of {METHODS}, got {method!r}.")
+    if baseline is not None and baseline not in BASELINES:
+        raise InvalidOptionError(f"--baseline must be one of {BASELINES}, got {baseline!r}.")
+    if method == "integrated" and baseline == "zero":
+        raise InvalidOptionError(
+            "--baseline zero must come with --method gradient, got --method integrated."
+        )
 
 
 def _progress(quiet: bool) -> Progress:
@@ -141,18 +166,29 @@ def _explanations(
         yield estimator.explain(table, **options)
 
 
-def _lines(part: Explanation, carried: Any) -> Any:
-    """Carried columns, the prediction and the attributions; a name that is taken gets a "_"."""
+def _tables(part: Explanation, carried: Any) -> list[Any]:
+    """Attributions, and contributions if they add up, as tables to write."""
+    shown = part.attributions.astype("float64").round(6)
+    tables = [_lines(part, {PREDICTION: part.predictions}, shown, carried)]
+    if part.base_values is not None:
+        first = {PREDICTION: part.predictions, BASE: part.base_values}
+        tables.append(_lines(part, first, part.contributions, carried))
+    return tables
+
+
+def _lines(
+    part: Explanation, first: dict[str, np.ndarray], values: np.ndarray, carried: Any
+) -> Any:
+    """Carried columns, predictions and values; a name that is taken gets a "_"."""
     import pyarrow as pa
 
-    shown = part.attributions.astype("float64").round(6)
     names = [] if carried is None else list(carried.column_names)
     arrays = [] if carried is None else list(carried.columns)
-    for name, values in zip((PREDICTION, *part.columns), (part.predictions, *shown.T), strict=True):
+    for name, column in zip((*first, *part.columns), (*first.values(), *values.T), strict=True):
         while name in names:
             name += "_"
         names.append(name)
-        arrays.append(pa.array(values))
+        arrays.append(pa.array(column))
     return pa.table(arrays, names=names)
 
 

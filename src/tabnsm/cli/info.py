@@ -18,7 +18,7 @@ INFO_HELP = help_text(
 DEMO_HELP = help_text(
     "Train on 10,000 real loans with free text, beside boosting and ridge regression.",
     """Takes about four minutes on two cores and needs pip install "tabnsm\\[demo]". Writes the
-    model, the predictions and a picture.""",
+    model, the predictions, a picture and a report to open in a browser.""",
 )
 CACHE_HELP = help_text(
     "Show or clear the embeddings of texts that are kept on disk.",

@@ -157,11 +157,27 @@ class TableEncoder:
         InvalidDataError
             If a column is missing, or holds text where it held numbers.
         """
-        matched = MatchedTable(table, self._positions_in(table))
+        matched = self.match(table)
+        self._warn_about_names(table)
         dense, notes = self._write(matched)
         notes.warn()
         texts = [text for group in self._groups for text in group.encode_distinct(matched)]
         return EncodedTable(torch.from_numpy(dense), tuple(texts))
+
+    def match(self, table: Table) -> MatchedTable:
+        """The same columns in another table, without a warning about names.
+
+        Parameters
+        ----------
+        table : Table
+            As for :meth:`transform`, which raises the same errors.
+
+        Returns
+        -------
+        MatchedTable
+            Its rows, and where each column of the fit is.
+        """
+        return MatchedTable(table, self._positions_in(table))
 
     def describe(self) -> ColumnReport:
         """What was understood of each column.
@@ -304,7 +320,6 @@ class TableEncoder:
                     f"X has {table.n_columns} features, but TabNSMRegressor is expecting "
                     f"{n_columns} features as input."
                 )
-            self._warn_about_names(table)
             return range(n_columns)
         if table.names == self._names:
             return range(n_columns)

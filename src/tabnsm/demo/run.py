@@ -115,7 +115,7 @@ def run_demo(
     show_results(console, metrics, {name: r.fit_seconds for name, r in results.items()})
     for name in (RIDGE, BOOSTING):
         show_verdict(console, TABNSM, name, {key: m["rmse"] for key, m in metrics.items()})
-    _write(console, out, model, results, test)
+    _write(console, out, model, results, (train, test))
     show_code(console, TARGET)
     return results
 
@@ -166,15 +166,17 @@ def _write(
     out: Path,
     model: TabNSMRegressor,
     results: dict[str, MethodResult],
-    test: pd.DataFrame,
+    parts: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
     import pyarrow as pa
 
+    train, test = parts
     truth = test[TARGET].to_numpy()
     paths = {
         "model": out / "loan-model.safetensors",
         "predictions": out / "loan-predictions.csv",
         "picture": out / "loan-predictions.png",
+        "report": out / "loan-report.html",
     }
     model.save(paths["model"])
     columns = {"row": test.index.to_numpy(), TARGET: truth}
@@ -183,6 +185,13 @@ def _write(
         writer.write(pa.table(columns))
     drawn = {name: results[name].prediction for name in (TABNSM, BOOSTING)}
     plot_fit(truth, drawn, model.history_, TARGET, paths["picture"])
+    model.report(
+        test.drop(columns=TARGET),
+        test[TARGET],
+        paths["report"],
+        X_train=train.drop(columns=TARGET),
+        y_train=train[TARGET],
+    )
     console.rule("Written")
     for what, path in paths.items():
         console.print(f"{what:<12} {path}", markup=False, soft_wrap=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.text.cache import TextCache
 from tabnsm.text.encoder import TextEncoder
+from tabnsm.text.progress import TextProgress
 
 # Strings that are looked up, encoded and stored at a time; what is done survives a crash.
 _BATCH = 1024
@@ -51,14 +52,18 @@ def embed_texts(
     """
     embeddings = np.empty((len(texts), encoder.d_text), dtype=np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
-    with _open_cache(encoder, use_cache) as cache:
+    progress = TextProgress(verbose)
+    with progress, _open_cache(encoder, use_cache) as cache:
+        progress.look_up(len(texts))
         missing = order if cache is None else _look_up(texts, order, cache, embeddings)
         work = _Work([texts[k] for k in missing], seconds_left)
-        for batch in _progress(_batches(missing, seconds_left is not None), verbose):
+        progress.begin(len(missing), work.total)
+        for batch in _batches(missing, seconds_left is not None):
             new = [texts[k] for k in batch]
             embeddings[batch] = encoder.encode(new)
             if cache is not None:
                 cache.put(new, embeddings[batch])
+            progress.done(len(new), _work_of(new))
             work.done(new)
     return embeddings
 
@@ -122,18 +127,3 @@ def _open_cache(
     if not use_cache:
         return contextlib.nullcontext()
     return TextCache(encoder.fingerprint, encoder.d_text)
-
-
-def _progress(batches: list[NDArray[np.int64]], verbose: int) -> Iterator[NDArray[np.int64]]:
-    if verbose < 1 or not batches:
-        yield from batches
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    if console.is_terminal:
-        yield from track(batches, "Encoding text", console=console, transient=True)
-    else:
-        console.print(f"Encoding {sum(map(len, batches)):,} distinct texts", highlight=False)
-        yield from batches

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from tabnsm.tuning.result import TrialRecord
 
@@ -23,8 +30,12 @@ class SearchProgress:
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
+            TextColumn("left:"),
+            # The time of a trial says how long the others take: the last ones count.
+            TimeRemainingColumn(),
             console=self.console,
             disable=verbose != 1,
+            speed_estimate_period=3600.0,
         )
         self.task = self.progress.add_task("first trial", total=n_trials)
 
@@ -71,6 +82,19 @@ class SearchProgress:
         if self.best is None or self.best.score is None:
             return ""
         return f", best {self.best.score:.5g} in trial {self.best.number}"
+
+
+def show_preparation(verbose: int, n_trials: int) -> None:
+    """Print at once that a search begins: rows are encoded before the first trial.
+
+    Parameters
+    ----------
+    verbose : int
+        0 prints nothing.
+    n_trials : int
+    """
+    if verbose >= 1:
+        Console(stderr=True).print(f"Preparing rows for {n_trials} trials", highlight=False)
 
 
 def _short(value: object) -> str:

@@ -17,6 +17,7 @@ from tabnsm.torch_state import usual_torch
 from tabnsm.training.objective import BLEND_OPTIONS, PLAIN_LOSSES
 from tabnsm.training.prepare import FitRows, Validation
 from tabnsm.tuning.config_file import check_names, option_names
+from tabnsm.tuning.progress import show_preparation
 from tabnsm.tuning.report import Report
 from tabnsm.tuning.result import TuningResult
 from tabnsm.tuning.rows import TuningRows
@@ -117,6 +118,7 @@ def tune(
         X_val, y_val, validation_groups, validation_time, base.validation_fraction
     )
     device = resolve_device(base.device)
+    show_preparation(verbose, n_trials)
     fit_rows = FitRows.collect(X, y, sample_weight, validation, random_state)
     rows = TuningRows(fit_rows, device, verbose)
     if space is None and resolved.objective.for_target(fit_rows.target).loss in PLAIN_LOSSES:

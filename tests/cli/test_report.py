@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabnsm import TabNSMRegressor
+from tabnsm.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    frame["price"] = frame["a"] * frame["b"]
+    small = {"max_epochs": 1, "d_token": 8, "head_width": 8, "random_state": 0, "n_ensemble": 1}
+    TabNSMRegressor(**small).fit(frame[["a", "b"]], frame["price"]).save(folder / "m.safetensors")
+    frame[:40].to_csv(folder / "data.csv", index=False)
+    frame[40:].to_csv(folder / "old.csv", index=False)
+    frame[:40].assign(more=1).to_csv(folder / "more.csv", index=False)
+    return folder
+
+
+def report(folder: Path, data: str, *options: str) -> int:
+    return main(["report", str(folder / "m.safetensors"), str(folder / data), *options])
+
+
+@pytest.mark.slow
+def test_writes_a_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    assert report(folder, "data.csv", "--out", str(out)) == 0
+    assert str(out) in capsys.readouterr().err.replace("\n", "")
+    page = out.read_text()
+    assert "<title>price: TabNSM report</title>" in page
+    assert "5-fold cross-validation" in page
+    options = ["--target", "price", "--train", str(folder / "old.csv"), "--max-rows", "30", "-q"]
+    assert report(folder, "more.csv", "-o", str(out), *options) == 0
+    assert capsys.readouterr().err == ""
+    assert "20 rows that were given as training rows" in out.read_text()
+    assert '"rows":{"used":30,"given":40' in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ("data.csv", ["--max-rows", "1"], "--max-rows must be >= 2, got 1"),
+        ("data.csv", ["--target", "prices"], "Did you mean 'price'"),
+        ("more.csv", [], "--target must name the column with the true values"),
+    ],
+)
+def test_refuses_in_one_line(
+    folder: Path,
+    tmp_path: Path,
+    data: str,
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "report.html"
+    assert report(folder, data, "--out", str(out), *options) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert not out.exists()
+
+
+def test_inputs_are_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(folder, "data.csv", "--out", str(folder / "data.csv")) == 2
+    assert "Error" in capsys.readouterr().err
