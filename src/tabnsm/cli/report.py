@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tabnsm.cli.arguments import help_text
-from tabnsm.cli.predict import Model, Quiet, _load
+from tabnsm.cli.arguments import Model, Quiet, help_text
+from tabnsm.cli.predict import _load
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import TableFile, open_table
 from tabnsm.files.output_path import check_not_read

@@ -100,6 +100,12 @@ def build_report(
         raise InvalidOptionError(f"X_train and y_train must be given together, got only {given}.")
     if max_rows < 2:
         raise InvalidOptionError(f"max_rows must be >= 2, got {max_rows}.")
+    n_targets = model.target_.n_targets
+    if n_targets != 1:
+        raise InvalidOptionError(
+            f"A report must be of a model of one target, got {n_targets} targets. Fit a model of "
+            "the one that the page is for."
+        )
     rows = _RowSample.draw(X, y, max_rows)
     prediction = model.predict(rows.table)
     encoded = model.encoder_.transform(rows.table)
@@ -156,9 +162,9 @@ class _RowSample:
 
     @classmethod
     def draw(cls, X: Any, y: Any, max_rows: int) -> _RowSample:
-        table, target, _, kept = usable_rows(X, y, None, must_vary=False)
+        table, targets, _, kept = usable_rows(X, y, None, must_vary=False)
         numbers = np.flatnonzero(kept)
-        n_given, truth = len(kept), target[:, 0]
+        n_given, truth = len(kept), targets.values[:, 0]
         if len(numbers) > max_rows:
             chosen = np.random.default_rng(0).choice(len(numbers), max_rows, replace=False)
             chosen.sort()
