@@ -12,8 +12,13 @@ from tabnsm.training.network_queue import CUT_SHORT
 _SAID = {"interrupted": "was interrupted", "diverged": "diverged"}
 
 
+MAX_SCORE = 1.05
+"""Score of a network that ran out of time, over the mean of those that are kept, up to which the
+mean of all predictions gains by it."""
+
+
 class KeptNetworks:
-    """The networks that are finished, or the first as far as it came.
+    """The networks that are finished, or good enough when time ran out, or the first.
 
     Parameters
     ----------
@@ -40,7 +45,7 @@ class KeptNetworks:
         return [self._by_number[number] for number in sorted(self._by_number)]
 
     def add(self, number: int, reason: str, model: TabNSM | None, history: History) -> bool:
-        """Keep a network that is finished or the first; else say why not.
+        """Keep a network that is finished, the first, or good enough; else say why not.
 
         Parameters
         ----------
@@ -58,7 +63,8 @@ class KeptNetworks:
             Whether it is kept.
         """
         is_unfinished = reason == "diverged" or reason.startswith(CUT_SHORT)
-        is_kept = model is not None and (number == 0 or not is_unfinished)
+        is_wanted = number == 0 or not is_unfinished or self._gains_by(reason, history)
+        is_kept = model is not None and is_wanted
         if model is not None and is_kept:
             self._by_number[number] = model, history
         if reason in _SAID and number == 0:
@@ -72,6 +78,13 @@ class KeptNetworks:
                 "out. Lower learning_rate if this happens to many."
             )
         return is_kept
+
+    def _gains_by(self, reason: str, history: History) -> bool:
+        """Whether a network that ran out of time predicts about as well as those that are kept."""
+        if not reason.startswith("time_limit") or not history.epochs or not self._by_number:
+            return False
+        scores = [kept.metric_of(kept.best) for _, kept in self._by_number.values()]
+        return history.metric_of(history.best) <= MAX_SCORE * sum(scores) / len(scores)
 
     def note_cut(self, cut: str, begun: Iterable[int]) -> None:
         """Say in the last history, and after Ctrl-C in a warning, that networks are missing.

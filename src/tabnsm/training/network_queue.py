@@ -12,6 +12,10 @@ CUT_SHORT = ("interrupted", "time_limit")
 """Why a network may end before it is trained to its end."""
 
 
+MIN_PART = 0.5
+"""Part of a network's usual time below which it is not begun before a time limit."""
+
+
 class NetworkQueue:
     """Hands out networks in the order of their numbers; safe to use from several threads.
 
@@ -96,7 +100,7 @@ class NetworkQueue:
             return number, self.budget.seconds_left() if self.budget.is_limited else None
 
     def lacks_time(self, history: History) -> bool:
-        """Whether a network is not worth beginning: it would take longer than the time left.
+        """Whether a network is not worth beginning: there is time for less than half of it.
 
         The networks so far say how long one takes. The first one is trained in any case.
         """
@@ -104,7 +108,7 @@ class NetworkQueue:
             return False
         mean = sum(self._seconds) / len(self._seconds)
         left = self.budget.seconds_left()
-        return left == 0 or left < mean - history.seconds
+        return left == 0 or left < MIN_PART * mean - history.seconds
 
     def charge(self, history: History) -> None:
         """Count the time that an earlier run, which is resumed, has spent on a network."""
