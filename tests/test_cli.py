@@ -221,6 +221,24 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "best epoch" in shown
 
 
+def test_the_best_preset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = str(folder / "best.safetensors"), str(folder / "data.csv")
+    base = ["fit", data, "-t", "price", "-o", model, "--epochs", "2", "--drop", "id"]
+    assert main([*base, "--preset", "best", "--time-limit", "60"]) == 0
+    shown = capsys.readouterr().out
+    assert "Blend: networks " in shown
+    assert "All members together have a validation RMSE of" in shown
+    assert main(["info", model, "--json"]) == 0
+    members = json.loads(capsys.readouterr().out)["blend"]
+    weights = TabNSMRegressor.load(model).blend_.weights  # type: ignore[union-attr]
+    assert {member["name"]: member["weight"] for member in members} == weights
+    assert main(["info", model]) == 0
+    assert "member: networks, weight" in capsys.readouterr().out
+    predictions = str(folder / "best.csv")
+    assert main(["predict", model, data, "-o", predictions]) == 0
+    assert main(["evaluate", model, data, "-t", "price"]) == 0
+
+
 def test_another_metric_of_validation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, data = str(folder / "mae.safetensors"), str(folder / "data.csv")
     base = ["fit", data, "-t", "price", "-o", model, "--epochs", "2", "--drop", "id"]
@@ -303,7 +321,7 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
         (["--kind", "shop"], "--kind must look like COL=KIND"),
         (["--kind", "shop=colour"], "colour"),
         (["--kind", "price=numeric"], "--kind must name a feature"),
-        (["--preset", "best"], "preset must be one of"),
+        (["--preset", "worst"], "preset must be one of"),
         (["--text-columns", "apart"], "text_columns must be one of 'joined', 'separate', got 'a"),
         (["--text-precision", "int4"], "text_precision must be one of 'float32', 'int8', got"),
         (["--epochs", "0"], "max_epochs must be an integer >= 1, got 0"),

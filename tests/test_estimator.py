@@ -384,7 +384,7 @@ def test_duplicated_names_are_refused(mixed: tuple[pd.DataFrame, np.ndarray]) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"preset": "best"}, "preset must be one of"),
+        ({"preset": "worst"}, "preset must be one of"),
         ({"validation_fraction": 1.0}, "validation_fraction must be > 0 and < 1, got 1.0"),
         ({"max_epochs": 0}, "max_epochs must be an integer >= 1, got 0"),
         ({"batch_size": "big"}, 'batch_size must be "auto" or an integer >= 1'),

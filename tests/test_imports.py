@@ -46,9 +46,11 @@ ALLOWED["training"] = {
     "prediction",
     "threads",
 }
+ALLOWED["blend"] = {"columns", "errors", "metrics", "nn", "prediction", "target", "training"}
 ALLOWED["options"] = {"columns", "nn", "rules", "target", "training"}
 ALLOWED["model_file"] = {
     "_version",
+    "blend",
     "earlier",
     "errors",
     "container",
@@ -67,6 +69,7 @@ ALLOWED["attribution"] = {
 }
 ALLOWED["fitted"] = {
     "attribution",
+    "blend",
     "metrics",
     "model_file",
     "plotting",

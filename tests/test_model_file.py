@@ -99,7 +99,7 @@ def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
     (length,) = struct.unpack("<Q", path.read_bytes()[:8])
     header = json.loads(path.read_bytes()[8 : 8 + length])
-    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 4
+    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 5
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 0.5, 0.999])
@@ -268,7 +268,7 @@ def _load_fixture(version: int) -> TabNSMRegressor:
     return model
 
 
-@pytest.mark.parametrize(("version", "n_networks"), [(1, 1), (2, 8), (3, 8), (4, 8)])
+@pytest.mark.parametrize(("version", "n_networks"), [(1, 1), (2, 8), (3, 8), (4, 8), (5, 1)])
 def test_earlier_files_can_still_be_read(version: int, n_networks: int) -> None:
     assert len(_load_fixture(version).histories_) == n_networks
 

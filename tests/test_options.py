@@ -45,8 +45,8 @@ def test_options_cannot_be_changed() -> None:
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(InvalidOptionError, match=r"preset must be one of .*, got 'best'"):
-        resolve_options({"preset": "best"})
+    with pytest.raises(InvalidOptionError, match=r"preset must be one of .*, got 'worst'"):
+        resolve_options({"preset": "worst"})
 
 
 def test_a_model_and_its_file_have_the_options_that_were_used(tmp_path: Path) -> None:

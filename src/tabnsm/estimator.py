@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tabnsm.errors import InvalidOptionError, warn
+from tabnsm.blend import BlendFit
+from tabnsm.errors import warn
 from tabnsm.fitted import FittedRegressor
 from tabnsm.options import resolve_options
 from tabnsm.prediction import resolve_device
@@ -41,8 +42,8 @@ class TabNSMRegressor(FittedRegressor):
 
     Parameters
     ----------
-    preset : {"default", "paper", "fast"}, default "default"
-        "paper" follows the paper's equations, "fast" trades accuracy for time.
+    preset : {"default", "best", "paper", "fast"}, default "default"
+        "best" adds trees, "paper" follows the paper's equations, "fast" trades accuracy for time.
     n_ensemble : int, "auto" or None, default None
         Networks that are trained and predict together: "auto", which is 8 for up to 62,500
         encoded values to train on, 4 for 250,000, 1 for over 4 million; paper: 1; fast: 1.
@@ -201,8 +202,9 @@ class TabNSMRegressor(FittedRegressor):
         RMSE of the predictions on the validation rows; of several targets, the mean in standard
         deviations of each.
     best_score_ : float
-        The `eval_metric` of the predictions on the validation rows, in the target's units, of
-        several targets as `validation_rmse_`; lower is better.
+        The `eval_metric` of these predictions, in the same units; lower is better.
+    blend_ : Blend or None
+        Of ``preset="best"``, what predicts beside the networks; ``blend_.weights`` has all shares.
     feature_importances_ : ndarray of shape (n_features_in_,)
         How much values of a column from other rows change predictions, squared; adds up to 1.
     options_ : Options
@@ -220,7 +222,7 @@ class TabNSMRegressor(FittedRegressor):
     def __init__(
         self,
         *,
-        preset: Literal["default", "paper", "fast"] = "default",
+        preset: Literal["default", "best", "paper", "fast"] = "default",
         n_ensemble: int | Literal["auto"] | None = None,
         max_epochs: int | None = None,
         batch_size: int | Literal["auto"] = "auto",
@@ -381,11 +383,11 @@ class TabNSMRegressor(FittedRegressor):
         with locked_folder(self.checkpoint_dir):
             rows = FitRows.collect(X, y, sample_weight, validation, self.random_state)
             prepared = rows.prepare(options, budget)
+            further = BlendFit(prepared, budget) if self.preset == "best" else None
             training = EnsembleTraining(prepared, device, budget, self.n_jobs)
             with TrainingProgress.of(prepared.options.training, self.verbose) as progress:
                 training.train(self.checkpoint_dir, resume, progress)
-            scores = training.evaluate()
-        self._keep(rows.table, prepared, training, scores)
+        self._keep(rows.table, prepared, training, further)
         for message in training.messages:
             warn(message)  # not before there is a model: a second Ctrl-C would make it untrue
         return self
@@ -394,7 +396,5 @@ class TabNSMRegressor(FittedRegressor):
         is_level = isinstance(self.verbose, (bool, np.bool_)) or is_integer(self.verbose, 0)
         require(is_level, "verbose must be an integer >= 0", self.verbose)
         check_jobs(self.n_jobs)
-        if resume and self.checkpoint_dir is None:
-            raise InvalidOptionError(
-                "resume=True needs checkpoint_dir, got None. Set it to the folder of the run."
-            )
+        rule = "resume=True needs checkpoint_dir, the folder of the run"
+        require(not resume or self.checkpoint_dir is not None, rule, None)

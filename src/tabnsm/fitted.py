@@ -12,6 +12,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from tabnsm.attribution import column_importances, displayed_columns, explain_rows
+from tabnsm.blend import Blend
 from tabnsm.card import card_html, card_markdown
 from tabnsm.columns import TableEncoder
 from tabnsm.metrics import target_metrics
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tabnsm.attribution import Explanation
+    from tabnsm.blend import BlendFit
     from tabnsm.columns import ColumnReport
     from tabnsm.report import Report
     from tabnsm.text import TextEncoder
     from tabnsm.training.ensemble import EnsembleTraining
-    from tabnsm.training.history import ValidationScores
     from tabnsm.training.prepare import PreparedFit
 
 
@@ -43,6 +44,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     model_: TabNSM | Ensemble
     encoder_: TableEncoder
     target_: TargetModel
+    blend_: Blend | None
     histories_: tuple[History, ...]
     options_: Options
     validation_rmse_: float
@@ -57,15 +59,21 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table: Table,
         prepared: PreparedFit,
         training: EnsembleTraining,
-        scores: ValidationScores,
+        further: BlendFit | None = None,
     ) -> None:
         """Set all that is fitted."""
+        model, blend = join_networks(training.models), None
+        if further is None:
+            scores = training.evaluate()
+        else:
+            blend, scores = further.finish(model, training.device, training.budget)
         self.n_features_in_ = table.n_columns
         if table.has_names:
             self.feature_names_in_ = np.array(table.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.model_ = join_networks(training.models)
+        self.model_ = model
+        self.blend_ = blend
         self.encoder_ = prepared.encoder
         self.target_ = prepared.target
         if self.target_.names is not None:
@@ -153,6 +161,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         device = next(self.model_.parameters()).device
         standard = predict_rows(self.model_, encoded, device)  # (n, t)
         prediction = self.target_.predict(standard, encoded)
+        if self.blend_ is not None:
+            return self.blend_.predict(prediction[:, 0], encoded, self.target_, self.model_)
         return prediction[:, 0] if self.target_.n_targets == 1 else prediction
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -222,6 +232,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Explanation
             Contributions per row and column, attributions in [0, 1], and the foreground blocks.
+            With ``preset="best"`` it is of the networks alone, and `network_share` is their weight
+            in the model's prediction.
         """
         check_is_fitted(self, "model_")
         place = self.target_.position(target)
@@ -241,7 +253,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             background=others,
             n_steps=n_steps,
         )
-        return replace(explanation, column_values=displayed_columns(self.encoder_, table))
+        share = 1.0 if self.blend_ is None else self.blend_.network_weight
+        values = displayed_columns(self.encoder_, table)
+        return replace(explanation, column_values=values, network_share=share)
 
     @usual_torch()
     def report(

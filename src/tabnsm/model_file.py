@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tabnsm._version import __version__
+from tabnsm.blend import Blend
 from tabnsm.columns import EncoderConfig, TableEncoder
 from tabnsm.container import read_container, write_container
 from tabnsm.earlier import MISSING_OPTIONS, rename_tensor, upgrade_meta
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from tabnsm.text import TextEncoder
 
 Model = TypeVar("Model", bound="FittedRegressor")
-FORMAT_VERSION = 4
-"""1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric."""
+FORMAT_VERSION = 5
+"""1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric;
+1 to 4 no blend."""
 
 
 def save_model(estimator: FittedRegressor, path: str | Path) -> None:
@@ -43,6 +45,10 @@ def save_model(estimator: FittedRegressor, path: str | Path) -> None:
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
     target_tensors, target_meta = estimator.target_.to_state()
     tensors |= {f"target.{name}": tensor for name, tensor in target_tensors.items()}
+    blend_meta = None
+    if estimator.blend_ is not None:
+        blend_tensors, blend_meta = estimator.blend_.to_state()
+        tensors |= {f"blend.{name}": tensor for name, tensor in blend_tensors.items()}
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
@@ -52,6 +58,7 @@ def save_model(estimator: FittedRegressor, path: str | Path) -> None:
         "options": options,
         "encoder": encoder_meta,
         "target": target_meta,
+        "blend": blend_meta,
         "n_networks": n_networks,
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
@@ -110,6 +117,10 @@ def _restore(
     category_sizes = estimator.encoder_.category_sizes
     estimator.target_ = TargetModel.from_state(
         _part(tensors, "target."), meta["target"], category_sizes
+    )
+    blend = meta.get("blend")
+    estimator.blend_ = (
+        None if blend is None else Blend.from_state(_part(tensors, "blend."), blend, category_sizes)
     )
     model = join_networks(
         [

@@ -47,6 +47,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_epochs": 100,
         "patience": 16,
     },
+    # NOTE[DIFF]: trees beside the networks, which are those of the default; see `tabnsm.blend`.
+    "best": {},
     "fast": {
         "d_token": 16,
         "n_ensemble": 1,

@@ -164,7 +164,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         (["--trials", "many"], "'--trials'"),
         (["--time-limit", "0"], "time_limit must be None or > 0 seconds"),
         (["--trial-time-limit", "-1"], "time_limit must be None or > 0"),
-        (["--preset", "best"], "preset must be one of"),
+        (["--preset", "worst"], "preset must be one of"),
         (["--epochs", "0"], "max_epochs must be an integer >= 1, got 0"),
         (["--target", "prise"], "Did you mean 'price'"),
         (["--verbose", "--quiet"], "cannot both be given"),

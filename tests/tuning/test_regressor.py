@@ -265,7 +265,7 @@ def test_warnings_about_columns_are_given_once(data: tuple[pd.DataFrame, np.ndar
     ("arguments", "message"),
     [
         ({"n_trials": 0}, "n_trials must be an integer >= 1, got 0"),
-        ({"preset": "best"}, "preset must be one of"),
+        ({"preset": "worst"}, "preset must be one of"),
         ({"options": {"d_tokn": 8}}, "no 'd_tokn'. Did you mean 'd_token'"),
         ({"options": {"random_state": 1}}, "no 'random_state'"),
         ({"options": {"d_token": 7}}, "d_token must be a multiple of n_heads"),

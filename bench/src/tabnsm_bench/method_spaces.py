@@ -183,7 +183,7 @@ def method_space(key: str, fixed: Mapping[str, Any] | None = None) -> Space:
     Parameters
     ----------
     key : str
-        Of a baseline, or "tabnsm-default", "tabnsm-paper", "tabnsm-fast".
+        Of a baseline, or "tabnsm-default", "tabnsm-best", "tabnsm-paper", "tabnsm-fast".
     fixed : mapping or None
         Options that are given and so are not searched.
 

@@ -56,6 +56,9 @@ class Explanation:
         part is shared out in proportion to the sizes of the contributions.
     column_values : tuple of ndarray
         Values of each of `columns` in the table, as numbers or as strings; None or NaN is missing.
+    network_share : float, default 1.0
+        Weight in the model's prediction of the networks, which are what is explained; the rest
+        belongs to the other members of ``preset="best"``.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Explanation:
     base_values: np.ndarray | None = None
     path_errors: np.ndarray | None = None
     column_values: tuple[np.ndarray, ...] = ()
+    network_share: float = 1.0
 
     def __len__(self) -> int:
         return len(self.predictions)

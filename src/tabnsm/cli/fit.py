@@ -45,7 +45,10 @@ def fit(
     target: arguments.Target,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     preset: Annotated[
-        str, typer.Option(help="default, paper (its equations) or fast (less accurate).")
+        str,
+        typer.Option(
+            help="default, best (with trees), paper (its equations) or fast (less accurate)."
+        ),
     ] = "default",
     config: Annotated[
         Path | None,
@@ -185,6 +188,10 @@ def _report(model: TabNSMRegressor, out: Path, verbose: bool) -> None:
         trained = f"Best of {model.n_iter_} epochs: {model.history_.best_epoch}, with a"
     else:
         trained = f"{len(model.histories_)} networks, together with a"
+    if model.blend_ is not None:
+        shares = ", ".join(f"{name} {w:.0%}" for name, w in model.blend_.weights.items())
+        console.print(f"Blend: {shares}.", soft_wrap=True)
+        trained = "All members together have a"
     metric = model.options_.training.eval_metric.upper()
     if model.target_.n_targets > 1:
         metric = f"mean {metric}, in standard deviations of the {model.target_.n_targets} targets,"

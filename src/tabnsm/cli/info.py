@@ -53,6 +53,7 @@ def info(
         "options": meta["options"],
         "targets": [entry.get("name", str(k + 1)) for k, entry in enumerate(meta["target"])],
         "has_linear_fit": any(entry["linear_scaler"] is not None for entry in meta["target"]),
+        "blend": blend_facts(meta.get("blend")),
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
         "validation_rmse": (
@@ -67,6 +68,16 @@ def info(
         print(json.dumps(facts, indent=2))
     else:
         _print_info(facts, columns)
+
+
+def blend_facts(blend: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Name, weight and number of trees of each member of a blend; none without one."""
+    if blend is None:
+        return []
+    networks = {"name": "networks", "weight": blend["network_weight"]}
+    kept = ("name", "weight", "n_trees")
+    entries = [*blend["members"], *([blend["neighbors"]] if blend["neighbors"] else [])]
+    return [networks, *({k: v for k, v in entry.items() if k in kept} for entry in entries)]
 
 
 def _print_info(facts: dict[str, Any], columns: Any) -> None:
@@ -89,6 +100,9 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
         console.print(f"targets: {', '.join(facts['targets'])}", markup=False, soft_wrap=True)
     if facts["has_linear_fit"]:
         console.print("linear fit: networks predict its residual")
+    for member in facts["blend"]:
+        trees = f", {member['n_trees']:,} trees" if "n_trees" in member else ""
+        console.print(f"member: {member['name']}, weight {member['weight']:.3g}{trees}")
     for state in (facts["history"], *facts["further_histories"]):
         history = History.from_dict(state)
         metric = f"validation {history.eval_metric.upper()}"
@@ -98,7 +112,7 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
             f"stopped: {history.stop_reason}",
             soft_wrap=True,
         )
-    if facts["further_histories"]:
+    if facts["further_histories"] or facts["blend"]:
         console.print(f"together: {metric} {facts['best_score']:.6g}")
 
 

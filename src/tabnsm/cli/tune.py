@@ -51,7 +51,7 @@ def tune(
         typer.Option(help="File that keeps the trials; beside --out, with .journal, if not given."),
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="What to start from: default, paper or fast.")
+        str, typer.Option(help="What to start from: default, best, paper or fast.")
     ] = "default",
     drop: arguments.Drop = None,
     kind: arguments.Kind = None,

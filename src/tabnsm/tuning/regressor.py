@@ -71,7 +71,7 @@ def tune(
     ----------
     X, y, sample_weight, X_val, y_val, validation_groups, validation_time
         As in `TabNSMRegressor.fit`.
-    preset : {"default", "paper", "fast"}, default "default"
+    preset : {"default", "best", "paper", "fast"}, default "default"
         What the search starts from.
     options : mapping or None, default None
         Options of `TabNSMRegressor` that are fixed, such as ``column_kinds``. ``max_epochs`` and

@@ -186,7 +186,7 @@ def search_space(preset: str = "default") -> dict[str, Parameter]:
 
     Parameters
     ----------
-    preset : {"default", "paper", "fast"}
+    preset : {"default", "best", "paper", "fast"}
 
     Examples
     --------

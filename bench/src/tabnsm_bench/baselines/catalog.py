@@ -12,7 +12,7 @@ from tabnsm_bench.baselines.environment import find_environment
 from tabnsm_bench.baselines.info import READY, BaselineInfo
 from tabnsm_bench.protocol import Method
 
-TABNSM_METHODS = ("tabnsm-default", "tabnsm-paper", "tabnsm-fast")
+TABNSM_METHODS = ("tabnsm-default", "tabnsm-best", "tabnsm-paper", "tabnsm-fast")
 
 _NO_PACKAGE = "No maintained package provides it."
 _ENTRIES = (
@@ -79,7 +79,7 @@ def make(key: str, options: Mapping[str, Any] | None = None) -> Method:
     Parameters
     ----------
     key : str
-        Of a baseline, or "tabnsm-default", "tabnsm-paper", "tabnsm-fast".
+        Of a baseline, or "tabnsm-default", "tabnsm-best", "tabnsm-paper", "tabnsm-fast".
     options : mapping or None
         Options of the method; "max_epochs" is ignored where there are no epochs.
 

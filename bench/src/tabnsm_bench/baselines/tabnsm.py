@@ -24,7 +24,7 @@ class TabNSMMethod:
     Parameters
     ----------
     preset : str
-        "default", "paper" or "fast".
+        "default", "best", "paper" or "fast".
     **given
         Parameters of `TabNSMRegressor`.
 
@@ -76,6 +76,7 @@ class TabNSMMethod:
             n_features=self.model.encoder_.n_features,
             n_parameters=sum(p.numel() for p in self.model.model_.parameters()),
             n_networks=len(self.model.histories_),
+            weights=None if self.model.blend_ is None else self.model.blend_.weights,
             has_linear_fit=self.model.target_.has_linear_fit,
             epochs=len(history),
             best_epoch=history.best_epoch,
