@@ -100,11 +100,11 @@ class TabNSMRegressor(FittedRegressor):
     n_text_features : int or None, default None
         Most features of all text together, the directions in which embeddings differ most: 64;
         paper: 0, which is all dimensions of the encoder.
-    select_text : bool or None, default None
-        Whether text that says nothing beyond the other columns is left out: True; paper: False.
     target_means : bool or None, default None
         Whether a column of many values with few rows each, such as an identifier, gets a feature
         with the cross-fitted mean target of its value, where that helps: True; paper: False.
+    select_text : bool or None, default None
+        Whether text that says nothing beyond the other columns is left out: True; paper: False.
     text_precision : {"float32", "int8"}, default "float32"
         Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True
