@@ -129,7 +129,9 @@ def last_stage(network: TabNSM, table: EncodedTable) -> Tensor:
                 stop = min(first + size, table.n_rows)
                 rows = torch.arange(first, first + size).clamp_(max=stop - 1)
                 tiles.clear()
-                network(table.gather(rows).to(device))
+                tokens = network.tokenizer(table.gather(rows).to(device))
+                # Not through the compiled head, which shows nothing of its stages.
+                network.head.predict(network.interaction(tokens, network.n_pools))
                 seen.append(torch.cat(tiles)[: stop - first])
     finally:
         hook.remove()
