@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from tabnsm.kernels.attention import SMALL_WORK
 from tabnsm.kernels.interaction import Parameter
-from tabnsm.kernels.library import library, thread_pool
+from tabnsm.kernels.library import available, library, thread_pool
 from tabnsm.threads import thread_count
 
 # In the order of the enumeration in head.c.
@@ -36,6 +36,8 @@ def serves_head(features: Tensor) -> bool:
         features.device.type == "cpu"
         and features.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
+        # Vectors of four are no match for the library that torch calls.
+        and available() != "baseline"
         and library(WIDEST) is not None
     )
 
