@@ -136,6 +136,12 @@ def _restore(
     )
     model.load_state_dict(_part(tensors, "model."))
     estimator.model_ = model.eval()
+    _restore_records(estimator, meta)
+    return estimator
+
+
+def _restore_records(estimator: FittedRegressor, meta: dict[str, Any]) -> None:
+    """Set what the file tells of the fit: histories, scores, importances and names."""
     histories = [meta["history"], *meta.get("further_histories", ())]
     estimator.histories_ = tuple(History.from_dict(history) for history in histories)
     # Models of earlier versions have one network and say how it validated in its history.
@@ -150,7 +156,6 @@ def _restore(
         estimator.target_names_ = np.array(estimator.target_.names, dtype=object)
     if meta["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)
-    return estimator
 
 
 def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:

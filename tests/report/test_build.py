@@ -69,7 +69,8 @@ def test_rows_add_up(report: Report) -> None:
     assert len(table["rows"]) == 60
     for row in table["rows"]:
         total = table["base"] + sum(part for _, _, part in row["parts"]) + row["rest"]
-        assert total == pytest.approx(row["prediction"], rel=1e-4)
+        assert total == pytest.approx(row["explained"], rel=1e-4)
+        assert row["explained"] == pytest.approx(row["prediction"], rel=1e-5)
 
 
 def test_drift_is_found(report: Report) -> None:

@@ -61,7 +61,7 @@ def report(
         training.check_column(name, "--target")
         others["X_train"], others["y_train"] = _rows(training, name, known)
     if not quiet:
-        _say(f"Predicting, explaining and comparing {min(file.n_rows or 0, max_rows):,} rows ...")
+        _say(f"Predicting, explaining and comparing {min(X.num_rows, max_rows):,} rows ...")
     estimator.report(X, y, out, target_name=name, max_rows=max_rows, **others)
     if not quiet:
         _say(f"Wrote {out}.")

@@ -74,9 +74,10 @@ def _add_drift(
     """What is known of the difference: a shift of the mean, or the share of unseen values."""
     if not len(features) or not encoded.n_rows:
         return
-    first = int(features[0])
     if entry["kind"] == "text":
         return
+    # A category may have further features beside its code.
+    first = int(next((k for k in features if sizes[k]), features[0]))
     values = encoded.gather(torch.arange(encoded.n_rows))[:, first].numpy()
     if sizes[first]:
         unseen = float((values == 0).mean())

@@ -37,7 +37,8 @@ def describe_rows(
     -------
     dict
         `columns`, `base`, and `rows`; a part of a row is the place of its column, the value as a
-        string, and the contribution.
+        string, and the contribution. Parts add up to what is `explained`: the prediction, or of
+        a blend that of its networks.
     """
     shown = _choose(np.abs(truth - prediction), max_rows)
     explanation = model.explain(table.take(shown), n_steps=N_STEPS)
@@ -54,6 +55,7 @@ def describe_rows(
                 "row": int(numbers[place]),
                 "truth": float(truth[place]),
                 "prediction": float(prediction[place]),
+                "explained": float(explanation.predictions[k]),
                 "parts": parts,
                 "rest": float(values[order[MAX_PARTS:]].sum()),
                 "n_rest": max(0, len(values) - MAX_PARTS),
@@ -63,6 +65,7 @@ def describe_rows(
     return {
         "columns": list(explanation.columns),
         "base": float(explanation.base_values[0]),
+        "network_share": explanation.network_share,
         "n_largest": min(len(shown), max_rows // 4),
         "rows": rows,
     }

@@ -299,6 +299,7 @@ function waterfall(row) {
     const names = data.table.columns, steps = row.parts.map(([c, value, part]) => [`${names[c]} = ${value}`, part]);
     if (row.n_rest) steps.push([count(row.n_rest, "other column"), row.rest]);
     const line = 24, height = 56 + line * steps.length, svg = canvas(width, height), left = Math.min(260, width * 0.46);
+    const whose = data.table.network_share < 1 ? " of the networks" : "";
     let at = data.table.base;
     const edges = [at];
     for (const [, part] of [...steps].reverse()) edges.push((at += part));
@@ -311,7 +312,7 @@ function waterfall(row) {
       svg.append(shape("rect", { x: Math.min(from, to), y: y + 3, width: Math.max(1, Math.abs(to - from)), height: line - 7, fill: part < 0 ? "var(--blue)" : "var(--orange)" }));
       svg.append(shape("text", part < 0 ? { x: Math.min(from, to) - 4, y: y + 15, "text-anchor": "end" } : { x: Math.max(from, to) + 4, y: y + 15 }, signed(part)));
     });
-    svg.append(shape("text", { x: width / 2, y: height - 10, "text-anchor": "middle" }, `from the base value ${number(data.table.base)} to the prediction ${number(row.prediction)}`));
+    svg.append(shape("text", { x: width / 2, y: height - 10, "text-anchor": "middle" }, `from the base value ${number(data.table.base)} to the prediction${whose} ${number(row.explained)}`));
     return svg;
   };
 }
@@ -332,7 +333,7 @@ function rowsSection() {
       button.setAttribute("aria-expanded", String(!open));
       if (open) return line.nextElementSibling.remove();
       const all = row.parts.map(([c, value, part]) => `${columns[c]} = ${value}: ${signed(part)}`).join("; ");
-      const shown = figure(`Row ${row.row}, base value ${number(data.table.base)}, prediction ${number(row.prediction)}. ${all}${row.n_rest ? `; ${count(row.n_rest, "other column")}: ${signed(row.rest)}` : ""}`, waterfall(row));
+      const shown = figure(`Row ${row.row}, base value ${number(data.table.base)}, prediction ${number(row.explained)}. ${all}${row.n_rest ? `; ${count(row.n_rest, "other column")}: ${signed(row.rest)}` : ""}`, waterfall(row));
       const cell = element("td", { colspan: "5" }, shown);
       line.after(element("tr", { class: "waterfall" }, cell));
       charts[charts.length - 1]();
@@ -347,7 +348,7 @@ function rowsSection() {
   }
   search.addEventListener("input", filter);
   const some = rows.length < data.rows.used ? `${count(rows.length, "row")} of ${data.rows.used.toLocaleString("en")}: the ${n_largest} with the largest errors, and others drawn at random. ` : "";
-  const section_ = section("rows", "Rows", paragraph(some + "Numbers are those of the given table, from 0. Contributions lead from a base value to the prediction."),
+  const section_ = section("rows", "Rows", paragraph(some + "Numbers are those of the given table, from 0. Contributions lead from a base value to the prediction" + (data.table.network_share < 1 ? ` of the networks, which have ${percent(data.table.network_share, 0)} of the weight in a prediction.` : ".")),
     element("div", { class: "tools" }, element("label", { for: "search" }, "Search values and columns", search), said), made.place);
   filter();
   return section_;
