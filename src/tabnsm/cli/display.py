@@ -16,6 +16,7 @@ LABELS = {
     "spearman": "Spearman",
     "within_one_bin": "within one of 20 bins",
 }
+SHORT = {"standardized_rmse": "RMSE / SD", "within_one_bin": "in 1 bin"}
 WITHOUT_UNIT = ("standardized_rmse", "r2", "spearman", "within_one_bin")
 
 
@@ -56,9 +57,9 @@ def print_target_metrics(shown: Mapping[str, Any]) -> None:
     table.add_column("target")
     keys = ("n_rows", "rmse", "standardized_rmse", "mae", "r2", "spearman", "within_one_bin")
     for key in keys:
-        table.add_column(LABELS[key], justify="right")
+        table.add_column(SHORT.get(key, LABELS[key]), justify="right")
     for name, scores in {**shown["targets"], "mean": shown["mean"]}.items():
-        cells = [_as_text(key, scores[key]) if key in scores else "" for key in keys]
+        cells = [_as_text(key, scores[key], 4) if key in scores else "" for key in keys]
         table.add_row(escape(name), *cells)
     console = Console()
     console.print(table)
@@ -68,7 +69,7 @@ def print_target_metrics(shown: Mapping[str, Any]) -> None:
     )
 
 
-def _as_text(key: str, value: float) -> str:
+def _as_text(key: str, value: float, digits: int = 6) -> str:
     if key == "within_one_bin":
         return f"{value:.1%}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
