@@ -125,6 +125,10 @@ class BlendFit:
             )
             kinds.append((replace(rows, y=y, y_val=y_val), True))
         self.members = _grow_all(kinds, budget)
+        # Here and not at the end: then the time is that of the trees.
+        self.held_out = member_predictions(
+            self.members, self.features, data.validation, target, self.raw_target
+        )
 
     def finish(
         self, model: TabNSM | Ensemble, device: torch.device, budget: TimeBudget
@@ -154,10 +158,7 @@ class BlendFit:
         offset = networks - target.unstandardize(standard)[:, 0]
         wanted = data.validation_target[:, 0]
         metric = prepared.options.training.eval_metric
-        held_out = [networks - offset]
-        held_out += list(
-            member_predictions(self.members, self.features, table, target, self.raw_target) - offset
-        )
+        held_out = [networks - offset, *(self.held_out - offset)]
         neighbors = None
         if budget.seconds_left() > 3 * per_row * min(data.train.n_rows, MAX_POINTS):
             neighbors, nearest = self._fit_neighbors(networks_of(model)[0])
