@@ -35,6 +35,8 @@ TIME_SHARE = 0.3
 """Of a time limit, what trees may take together."""
 MAX_VALUES = 2**26
 """Most values that trees learn from; of longer tables they see a part of the rows."""
+MIN_NEIGHBOR_ROWS = 500
+"""Validation rows below which nearest rows are left out: they can look better than they are."""
 _EXTRA_TREES, _EXTRA_NODES = 64, 600_000
 
 Grow = Callable[[TreeRows, Callable[[], float]], Forest]
@@ -141,7 +143,8 @@ class BlendFit:
             The trained networks.
         device : torch.device
         budget : TimeBudget
-            Nearest rows are left out where too little of it is left.
+            Nearest rows are left out where too little of it is left, or where validation rows
+            are few.
 
         Returns
         -------
@@ -160,7 +163,8 @@ class BlendFit:
         metric = prepared.options.training.eval_metric
         held_out = [networks - offset, *(self.held_out - offset)]
         neighbors = None
-        if budget.seconds_left() > 3 * per_row * min(data.train.n_rows, MAX_POINTS):
+        needed = 3 * per_row * min(data.train.n_rows, MAX_POINTS)
+        if table.n_rows >= MIN_NEIGHBOR_ROWS and budget.seconds_left() > needed:
             neighbors, nearest = self._fit_neighbors(networks_of(model)[0])
             held_out.append(nearest)
         weights = blend_weights(held_out, wanted, weight, metric)
