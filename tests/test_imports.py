@@ -46,7 +46,8 @@ ALLOWED["training"] = {
     "prediction",
     "threads",
 }
-ALLOWED["blend"] = {"columns", "errors", "metrics", "nn", "prediction", "target", "training"}
+ALLOWED["blend"] = {"columns", "errors", "functional", "metrics", "nn", "prediction", "target"}
+ALLOWED["blend"] |= {"training"}
 ALLOWED["options"] = {"columns", "nn", "rules", "target", "training"}
 ALLOWED["model_file"] = {
     "_version",

@@ -118,10 +118,7 @@ def _restore(
     estimator.target_ = TargetModel.from_state(
         _part(tensors, "target."), meta["target"], category_sizes
     )
-    blend = meta.get("blend")
-    estimator.blend_ = (
-        None if blend is None else Blend.from_state(_part(tensors, "blend."), blend, category_sizes)
-    )
+    estimator.blend_ = _restore_blend(tensors, meta, category_sizes)
     model = join_networks(
         [
             TabNSM(
@@ -156,6 +153,13 @@ def _restore_records(estimator: FittedRegressor, meta: dict[str, Any]) -> None:
         estimator.target_names_ = np.array(estimator.target_.names, dtype=object)
     if meta["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(meta["feature_names_in"], dtype=object)
+
+
+def _restore_blend(
+    tensors: dict[str, torch.Tensor], meta: dict[str, Any], category_sizes: tuple[int, ...]
+) -> Blend | None:
+    blend = meta.get("blend")
+    return blend and Blend.from_state(_part(tensors, "blend."), blend, category_sizes)
 
 
 def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:

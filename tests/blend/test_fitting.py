@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,10 @@ def rows() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def model(rows: tuple[pd.DataFrame, np.ndarray]) -> TabNSMRegressor:
-    return quick().fit(*rows)
+def model(rows: tuple[pd.DataFrame, np.ndarray]) -> Iterator[TabNSMRegressor]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "MIN_NEIGHBOR_ROWS", 1)
+        yield quick().fit(*rows)
 
 
 def test_trees_have_a_share_where_networks_are_worse(
@@ -112,6 +115,26 @@ def test_a_saved_blend_predicts_the_same_bits_elsewhere(
     assert loaded.preset == "best"
     assert loaded.blend_.weights == model.blend_.weights  # type: ignore[union-attr]
     assert loaded.best_score_ == model.best_score_
+
+
+def test_nearest_rows_need_validation_rows_and_time(
+    rows: tuple[pd.DataFrame, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    place = fitting.Neighbors.fit
+
+    def counted(*given: Any) -> Any:
+        asked.append(1)
+        return place(*given)
+
+    monkeypatch.setattr(fitting.Neighbors, "fit", counted)
+    quick().fit(*rows)
+    assert not asked  # 30 validation rows
+    monkeypatch.setattr(fitting, "MIN_NEIGHBOR_ROWS", 30)
+    quick(time_limit=1e-3).fit(*rows)
+    assert not asked
+    quick().fit(*rows)
+    assert asked
 
 
 def test_the_same_seed_is_the_same_bits(

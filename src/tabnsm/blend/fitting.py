@@ -35,6 +35,8 @@ TIME_SHARE = 0.3
 """Of a time limit, what trees may take together."""
 MAX_VALUES = 2**26
 """Most values that trees learn from; of longer tables they see a part of the rows."""
+MIN_NEIGHBOR_ROWS = 500
+"""Validation rows below which nearest rows are left out: they can look better than they are."""
 _EXTRA_TREES, _EXTRA_NODES = 64, 600_000
 
 Grow = Callable[[TreeRows, Callable[[], float]], Forest]
@@ -125,6 +127,10 @@ class BlendFit:
             )
             kinds.append((replace(rows, y=y, y_val=y_val), True))
         self.members = _grow_all(kinds, budget)
+        # Here and not at the end: then the time is that of the trees.
+        self.held_out = member_predictions(
+            self.members, self.features, data.validation, target, self.raw_target
+        )
 
     def finish(
         self, model: TabNSM | Ensemble, device: torch.device, budget: TimeBudget
@@ -137,7 +143,8 @@ class BlendFit:
             The trained networks.
         device : torch.device
         budget : TimeBudget
-            Nearest rows are left out where too little of it is left.
+            Nearest rows are left out where too little of it is left, or where validation rows
+            are few.
 
         Returns
         -------
@@ -154,12 +161,10 @@ class BlendFit:
         offset = networks - target.unstandardize(standard)[:, 0]
         wanted = data.validation_target[:, 0]
         metric = prepared.options.training.eval_metric
-        held_out = [networks - offset]
-        held_out += list(
-            member_predictions(self.members, self.features, table, target, self.raw_target) - offset
-        )
+        held_out = [networks - offset, *(self.held_out - offset)]
         neighbors = None
-        if budget.seconds_left() > 3 * per_row * min(data.train.n_rows, MAX_POINTS):
+        needed = 3 * per_row * min(data.train.n_rows, MAX_POINTS)
+        if table.n_rows >= MIN_NEIGHBOR_ROWS and budget.seconds_left() > needed:
             neighbors, nearest = self._fit_neighbors(networks_of(model)[0])
             held_out.append(nearest)
         weights = blend_weights(held_out, wanted, weight, metric)

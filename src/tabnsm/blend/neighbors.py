@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.columns import EncodedTable
+from tabnsm.functional.staging import staged_prediction
+from tabnsm.nn.head import MultiStageHead
 from tabnsm.nn.model import TabNSM
 from tabnsm.prediction import tile_rows
 
@@ -115,12 +117,10 @@ def last_stage(network: TabNSM, table: EncodedTable) -> Tensor:
         On the CPU; a row's numbers do not depend on its neighbours.
     """
     device = next(network.parameters()).device
-    tiles: list[Tensor] = []
+    inputs: list[Tensor] = []
     was_training = network.training
     network.eval()
-    hook = network.head.fusion.register_forward_pre_hook(
-        lambda _, inputs: tiles.append(inputs[0].float().cpu())
-    )
+    hook = network.head.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
     size = tile_rows(table.n_features)
     seen = []
     try:
@@ -128,12 +128,23 @@ def last_stage(network: TabNSM, table: EncodedTable) -> Tensor:
             for first in range(0, table.n_rows, size):
                 stop = min(first + size, table.n_rows)
                 rows = torch.arange(first, first + size).clamp_(max=stop - 1)
-                tiles.clear()
-                tokens = network.tokenizer(table.gather(rows).to(device))
-                # Not through the compiled head, which shows nothing of its stages.
-                network.head.predict(network.interaction(tokens, network.n_pools))
-                seen.append(torch.cat(tiles)[: stop - first])
+                network(table.gather(rows).to(device))
+                stages = torch.cat([_stages(network.head, x) for x in inputs.pop().split(_TILE)])
+                seen.append(stages[: stop - first].float().cpu())
     finally:
         hook.remove()
         network.train(was_training)
     return torch.cat(seen).clone()  # out of inference mode
+
+
+def _stages(head: MultiStageHead, features: Tensor) -> Tensor:
+    """All stages but the last, which would fuse them."""
+    kept: list[Tensor] = []
+
+    def keep(stages: Tensor) -> Tensor:
+        kept.append(stages)
+        return stages[:, -1:]
+
+    full = torch.nn.functional.pad(features, (0, 0, 0, _TILE - len(features)))
+    staged_prediction(full, head.mlp1, head.dec1, head.mlp2, head.dec2, head.mlp3, keep)
+    return kept[0][: len(features)]
