@@ -128,6 +128,10 @@ class ArchitectureConfig:
             parts //= 2
         return parts
 
+    def head_units(self, n_targets: int) -> int:
+        """Inner width of the head; several targets share twice as many units."""
+        return self.head_width if n_targets == 1 else 2 * self.head_width
+
     @property
     def resolved_stride(self) -> int:
         """The stride that is used: that of the blocks unless one was given."""

@@ -83,9 +83,7 @@ class TabNSM(nn.Module):
         self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
         self.n_pools = config.resolved_pools(n_features)
         n_inputs = n_features * (1 + self.n_pools)
-        # Several targets share the inner units of the head.
-        head_width = config.head_width if n_targets == 1 else 2 * config.head_width
-        self.head = MultiStageHead(n_inputs, head_width, generator, n_targets)
+        self.head = MultiStageHead(n_inputs, config.head_units(n_targets), generator, n_targets)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.shape[1] != self.n_features:
