@@ -134,8 +134,8 @@ class TabNSMRegressor(FittedRegressor):
     verbose : int, default 0
         0 is silent, 1 or True shows a bar, 2 a line per epoch. Not saved with the model.
     loss : {"auto", "blend", "mse", "mae", "log_cosh"} or None, default None
-        A plain loss, or Huber and GridLoss blended as below: "auto", but for targets of at most
-        12 distinct values, where it is "mse" unless the blend is changed; paper: "blend".
+        A plain loss, or Huber and GridLoss blended as below. "auto" blends, but takes "mse" for at
+        most 12 distinct values, and for mostly noise if scored by RMSE: "auto"; paper: "blend".
     huber_weight : float, default 0.5
         Share of the Huber loss in the objective; the rest is GridLoss.
     n_grid_cells : int, default 100

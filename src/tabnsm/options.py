@@ -85,7 +85,9 @@ class Options:
             "training": asdict(self.training),
         }
 
-    def for_data(self, target: np.ndarray, n_features: int) -> Options:
+    def for_data(
+        self, target: np.ndarray, n_features: int, explained: float | None = None
+    ) -> Options:
         """The same options with a number in place of each "auto" and each None that means one.
 
         They depend on the targets of the training rows, (n, t), and on the number of encoded
@@ -107,7 +109,7 @@ class Options:
                 n_token_pools=architecture.resolved_pools(n_features),
                 compress_stride=architecture.resolved_stride,
             ),
-            objective=self.objective.for_target(target),
+            objective=self.objective.for_target(target, explained),
             training=replace(
                 training,
                 batch_size=training.resolved_batch_size(n_rows),

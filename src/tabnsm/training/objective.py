@@ -25,6 +25,8 @@ TargetLoss = Literal["blend", "mse", "mae", "log_cosh"]
 Loss = Literal["auto"] | TargetLoss
 MAX_LEVELS = 12
 """Distinct values up to which a target is taken for a rating or a small count."""
+MIN_EXPLAINED = 0.6
+"""Share of a target's variance that can be explained, below which it is mostly noise."""
 
 
 def log_cosh(residual: Tensor) -> Tensor:
@@ -56,7 +58,8 @@ class ObjectiveConfig:
     loss : {"auto", "blend", "mse", "mae", "log_cosh"}, default "auto"
         The blend that the options below describe, or a plain loss of the residual instead: the
         paper's ablation. "auto" is the blend, but for targets of at most 12 distinct values,
-        ratings and small counts: there it is squared error, unless an option of the blend is set.
+        ratings and small counts, and for those that are mostly noise and validated by RMSE: there
+        it is squared error, unless an option of the blend is set.
         Each of several targets has its own.
     huber_weight : float, default 0.5
         Share of the Huber loss: 1 is Huber alone, 0 GridLoss alone.
@@ -121,15 +124,22 @@ class ObjectiveConfig:
         """
         if self.loss != "auto":
             return tuple(self.loss for _ in target.T)
-        usual = ObjectiveConfig()
-        is_usual = all(getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS)
         counts = [len(np.unique(column[~np.isnan(column)])) for column in target.T]
-        return tuple("mse" if n <= MAX_LEVELS and is_usual else "blend" for n in counts)
+        return tuple("mse" if n <= MAX_LEVELS and self.is_open else "blend" for n in counts)
 
-    def for_target(self, target: np.ndarray) -> ObjectiveConfig:
+    @property
+    def is_open(self) -> bool:
+        """Whether the loss is to be chosen, and no option of the blend is set."""
+        usual = ObjectiveConfig()
+        return self.loss == "auto" and all(
+            getattr(self, name) == getattr(usual, name) for name in BLEND_OPTIONS
+        )
+
+    def for_target(self, target: np.ndarray, explained: float | None = None) -> ObjectiveConfig:
         """The same options with "auto" replaced by the loss for these training targets, (n, t).
 
-        It stays where they differ in it.
+        It stays where they differ in it. `explained` is the share of a target's variance that can
+        be explained, if known.
 
         Examples
         --------
@@ -138,7 +148,11 @@ class ObjectiveConfig:
         ['mse', 'blend']
         >>> ObjectiveConfig(huber_weight=0.8).for_target(stars).loss
         'blend'
+        >>> ObjectiveConfig().for_target(prices, explained=0.2).loss
+        'mse'
         """
+        if self.is_open and explained is not None and explained < MIN_EXPLAINED:
+            return replace(self, loss="mse")
         losses = set(self.losses_of(target))
         return replace(self, loss=losses.pop()) if len(losses) == 1 else self
 

@@ -16,6 +16,7 @@ from tabnsm.errors import InvalidOptionError, warn
 from tabnsm.tables import Table
 from tabnsm.target import LinearFit, TargetModel, TargetRows, linear_residual
 from tabnsm.training.memory import check_memory
+from tabnsm.training.noise import explained_share
 from tabnsm.training.rows import (
     TrainingData,
     check_trained,
@@ -146,6 +147,7 @@ class FitRows:
     generator_state: torch.Tensor
     target_names: tuple[str, ...] | None = None
     _encoded: dict[str, tuple[TableEncoder, TrainingData]] = field(default_factory=dict)
+    _shares: dict[str, float | None] = field(default_factory=dict)
     _residuals: dict[str, tuple[TrainingData, tuple[LinearFit | None, ...]]] = field(
         default_factory=dict
     )
@@ -209,8 +211,18 @@ class FitRows:
         target = TargetModel.fit(
             data.train_target, data.train_weight, options.target, linear_fits, self.target_names
         )
-        resolved = options.for_data(data.train_target, encoder.n_features)
+        explained = None
+        if options.objective.is_open and options.training.eval_metric == "rmse":
+            explained = self._explained(options.encoder, data)
+        resolved = options.for_data(data.train_target, encoder.n_features, explained)
         return PreparedFit(encoder, data, target, resolved, self.seed, self.generator_state)
+
+    def _explained(self, config: EncoderConfig, data: TrainingData) -> float | None:
+        """How much of the target can be explained; found at the first call with these options."""
+        key = _key(config)
+        if key not in self._shares:
+            self._shares[key] = explained_share(data)
+        return self._shares[key]
 
     def encode(
         self, config: EncoderConfig, budget: TimeBudget | None = None
