@@ -138,6 +138,20 @@ def plot(
     print(f"{png} and {svg.name}")
 
 
+@app.command("page")
+def page(
+    files: Annotated[list[Path], typer.Argument(help="Text files with the marks of the suite.")],
+    results: Results = RESULTS,
+) -> None:
+    """Renew the suite's table in text files."""
+    from tabnsm.container import atomic_write
+    from tabnsm_bench.suite.page import fill_page
+
+    for path in files:
+        atomic_write(path, fill_page(path.read_text(encoding="utf-8"), results).encode())
+        print(path)
+
+
 def _cells(summary: Summary) -> tuple[str, ...]:
     return (
         str(summary.n_tables),

@@ -1,0 +1,63 @@
+"""The suite's table for text files: methods beside CatBoost, both halves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tabnsm.errors import InvalidDataError
+from tabnsm_bench.suite.figure_of_merit import REFERENCE, Summary, half_summaries, runs_by_table
+from tabnsm_bench.suite.peers import HIST_GRADIENT_BOOSTING
+from tabnsm_bench.suite.progress import ACCEPTED
+
+MARKS = ("<!-- suite -->", "<!-- end of suite -->")
+PEERS = {
+    "lightgbm": "LightGBM",
+    "xgboost": "XGBoost",
+    HIST_GRADIENT_BOOSTING: "HistGradientBoosting",
+    "tabm": "TabM",
+    "realmlp": "RealMLP",
+}
+_HEAD = (
+    "| method | half | tables | RMSE, CatBoost = 1 | MAE, CatBoost = 1 | tables won "
+    "| time to fit, CatBoost = 1 |\n| :-- | :-- | --: | --: | --: | --: | --: |"
+)
+
+
+def suite_table(results: Path) -> str:
+    """Markdown of the newest accepted change of each preset, and of the peers.
+
+    Parameters
+    ----------
+    results : Path
+        As in `draw_progress`.
+    """
+    accepted = json.loads((results / ACCEPTED).read_text())
+    newest = {change.get("method", "tabnsm-default"): change["label"] for change in accepted}
+    rows = [_HEAD]
+    reference = runs_by_table(results / "peers", REFERENCE)
+    for method, label in newest.items():
+        name = f"TabNSM ({method.removeprefix('tabnsm-')})"
+        rows += _lines(name, half_summaries(runs_by_table(results / label, method), reference))
+    for method, name in PEERS.items():
+        rows += _lines(name, half_summaries(runs_by_table(results / "peers", method), reference))
+    return "\n".join(rows)
+
+
+def fill_page(text: str, results: Path) -> str:
+    """The text with the table between the marks."""
+    pattern = re.compile(f"({MARKS[0]}\n).*?({MARKS[1]})", re.DOTALL)
+    if not pattern.search(text):
+        raise InvalidDataError(f"The text must have {MARKS[0]} and {MARKS[1]}, each on a line.")
+    table = suite_table(results)
+    return pattern.sub(lambda match: f"{match[1]}\n{table}\n\n{match[2]}", text)
+
+
+def _lines(name: str, halves: dict[str, Summary | None]) -> list[str]:
+    return [
+        f"| {name} | {half} | {found.n_tables} | {found.rmse:.3f} | {found.mae:.3f} "
+        f"| {found.won:.0%} | {found.seconds:.2g} × |"
+        for half, found in halves.items()
+        if found is not None
+    ]

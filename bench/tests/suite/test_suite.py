@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tabnsm.errors import InvalidDataError
+from tabnsm_bench.cli import app
+from tabnsm_bench.datasets import load
+from tabnsm_bench.protocol import RunSpec
+from tabnsm_bench.store import empty_result, write_result
+from tabnsm_bench.suite.figure_of_merit import half_summaries, runs_by_table
+from tabnsm_bench.suite.page import MARKS, fill_page
+from tabnsm_bench.suite.progress import draw_progress
+from tabnsm_bench.suite.tables import SHARED, TABLES, names_of, read_table, write_tables
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def put(folder: Path, method: str, table: str, rmse: float, seconds: float = 1.0) -> None:
+    spec = RunSpec(method, table, encoding="default")
+    scores = {"rmse": rmse, "mae": rmse}
+    write_result(
+        empty_result(spec)
+        | {"state": "done", "metrics": {"test": scores}, "fit_cpu_seconds": seconds},
+        folder,
+    )
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for table in names_of():
+        put(tmp_path / "peers", "catboost", table, 2.0)
+        put(tmp_path / "peers", "lightgbm", table, 2.5)
+        put(tmp_path / "ours", "tabnsm-default", table, 1.0, seconds=3.0)
+    (tmp_path / "accepted.json").write_text(json.dumps([{"label": "ours", "what": "the start"}]))
+    return tmp_path
+
+
+def test_halves_are_fixed_and_of_like_size() -> None:
+    choose, confirm = names_of("choose"), names_of("confirm")
+    assert len(choose) == 22
+    assert len(confirm) == 19
+    assert set(choose).isdisjoint(confirm)
+    assert {"loans", "ames_housing"} <= set(choose)
+
+
+def test_target_is_there_and_what_leaks_it_is_left_out(tmp_path: Path) -> None:
+    for name, table in TABLES.items():
+        if table.package == SHARED:
+            continue
+        frame, gone = read_table(table, tmp_path)
+        assert 1000 <= len(frame) <= (table.max_rows or 50_000), name
+        assert table.target not in gone
+        assert frame[table.target].notna().all()
+        assert "rownames" in gone or "rownames" not in frame
+
+
+def test_missing_shared_tables_are_an_error_that_names_the_option(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDataError, match="--shared"):
+        read_table(TABLES["cpu_act"], tmp_path)
+
+
+def test_written_tables_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: TABLES[name] for name in ("concrete", "airfare")}
+    monkeypatch.setattr("tabnsm_bench.suite.tables.TABLES", few)
+    write_tables(tmp_path, tmp_path)
+    table = load("airfare", tmp_path)
+    assert "lfare" not in table.frame
+    assert len(table.target) == 4596
+
+
+def test_figure_is_the_geometric_mean_of_ratios(results: Path) -> None:
+    put(results / "ours", "tabnsm-default", "loans", 4.0)
+    runs = runs_by_table(results / "ours", "tabnsm-default")
+    summary = half_summaries(runs, runs_by_table(results / "peers", "catboost"))["choose"]
+    assert summary is not None
+    assert summary.rmse == pytest.approx((0.5**21 * 2.0) ** (1 / 22))
+    assert summary.won == pytest.approx(21 / 22)
+    assert summary.seconds == 3.0
+
+
+def test_page_and_picture_show_the_accepted_changes(results: Path) -> None:
+    page = fill_page(f"Before\n\n{MARKS[0]}\nold\n{MARKS[1]}\n", results)
+    assert "old" not in page
+    assert "| TabNSM (default) | confirm | 19 | 0.500 | 0.500 | 100% | 3 × |" in page
+    assert "| LightGBM | choose | 22 | 1.250 |" in page
+    assert fill_page(page, results) == page
+    assert len(draw_progress(results).axes[0].lines) == 3
+    with pytest.raises(InvalidDataError, match="suite"):
+        fill_page("no marks", results)
+
+
+def test_report_prints_both_halves(results: Path) -> None:
+    out = CliRunner().invoke(app, ["suite", "report", "ours", "-r", str(results), "--tables"])
+    assert out.exit_code == 0, out.output
+    assert "choose" in out.output
+    assert "0.5000" in out.output
+    assert "airfare" in out.output
+
+
+def test_pages_are_up_to_date() -> None:
+    results = ROOT / "bench/results/suite"
+    for page in (ROOT / "README.md", ROOT / "bench/docs/suite.md"):
+        text = page.read_text(encoding="utf-8")
+        assert fill_page(text, results) == text
