@@ -129,7 +129,9 @@ def last_stage(network: TabNSM, table: EncodedTable) -> Tensor:
                 stop = min(first + size, table.n_rows)
                 rows = torch.arange(first, first + size).clamp_(max=stop - 1)
                 network(table.gather(rows).to(device))
-                stages = torch.cat([_stages(network.head, x) for x in inputs.pop().split(_TILE)])
+                stages = torch.cat(
+                    [_stages(network.head, x) for x in torch.split(inputs.pop(), _TILE)]
+                )
                 seen.append(stages[: stop - first].float().cpu())
     finally:
         hook.remove()
