@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +52,10 @@ def rows() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def model(rows: tuple[pd.DataFrame, np.ndarray]) -> Iterator[TabNSMRegressor]:
+def model(rows: tuple[pd.DataFrame, np.ndarray]) -> TabNSMRegressor:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "MIN_NEIGHBOR_ROWS", 1)
-        yield quick().fit(*rows)
+        return quick().fit(*rows)
 
 
 def test_trees_have_a_share_where_networks_are_worse(
@@ -138,8 +137,11 @@ def test_nearest_rows_need_validation_rows_and_time(
 
 
 def test_the_same_seed_is_the_same_bits(
-    model: TabNSMRegressor, rows: tuple[pd.DataFrame, np.ndarray]
+    model: TabNSMRegressor,
+    rows: tuple[pd.DataFrame, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(fitting, "MIN_NEIGHBOR_ROWS", 1)
     again = quick().fit(*rows)
     np.testing.assert_array_equal(again.predict(rows[0]), model.predict(rows[0]))
 

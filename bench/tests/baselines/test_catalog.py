@@ -76,7 +76,9 @@ def test_tabnsm_takes_frames(key: str, mixed: Prepared) -> None:
     facts = method.fit(data, seed=0, time_limit=None, n_threads=1)
     assert facts["epochs"] == 3
     assert facts["options"]["objective"]["huber_weight"] == 1.0
-    assert facts["options"]["architecture"]["d_token"] == {"d": 32, "p": 64, "f": 16}[key[7]]
+    assert (
+        facts["options"]["architecture"]["d_token"] == {"d": 32, "b": 32, "p": 64, "f": 16}[key[7]]
+    )
     assert len(facts["history"]["seconds"]) == 3
     predicted = method.predict(mixed.test.x, frames[2])
     assert predicted.shape == mixed.test.y.shape

@@ -12,6 +12,8 @@ from tabnsm.metrics import weighted_mae, weighted_rmse
 
 PRIOR_ROWS = 100
 """Held-out rows that count as much as the rule for few rows."""
+MIN_SHARE = 0.02
+"""Share below which a member is not worth its part of the file and of the time to predict."""
 N_STEPS = 40
 """Members that are drawn, with replacement; a weight is a multiple of one over it."""
 
@@ -78,7 +80,7 @@ def blend_weights(
     Returns
     -------
     ndarray of float64, shape (n_members,)
-        At least 0, with the sum 1; shares below one in a thousand are 0.
+        At least 0, with the sum 1; shares below `MIN_SHARE` are 0.
 
     Examples
     --------
@@ -97,7 +99,7 @@ def blend_weights(
     greedy = greedy_weights(members, target, weight, metric)
     shares = len(target) * greedy + PRIOR_ROWS * prior / prior.sum()
     shares /= shares.sum()
-    shares[shares < 1e-3] = 0.0
+    shares[shares < MIN_SHARE] = 0.0
     found = np.zeros(len(predictions))
     found[usable] = shares / shares.sum()
     return found
