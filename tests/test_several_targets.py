@@ -150,7 +150,7 @@ def test_own_validation_rows_are_matched_by_name(table):
 
 def test_a_target_that_no_training_row_has_is_refused(table):
     X, Y = table[0][:40], table[1][:40].fillna(1.0)
-    Y.loc[2:, "small"] = np.nan
+    Y["small"] = [1.0, 2.0, *[np.nan] * 38]
     with pytest.raises(InvalidDataError, match=r"got none of target 'small'.*X_val, y_val"):
         TabNSMRegressor(**OPTIONS).fit(X, Y, sample_weight=np.r_[[0.0] * 2, [1.0] * 38])
 

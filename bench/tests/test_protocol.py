@@ -28,6 +28,7 @@ def test_each_field_changes_the_path() -> None:
         "feature_fraction": 0.5,
         "sample_fraction": 0.5,
         "max_epochs": 3,
+        "cpu_limit": 60.0,
     }
     assert changed.keys() == {field.name for field in fields(RunSpec)}
     base = {"method": "ridge", "dataset": "cpu_small"}

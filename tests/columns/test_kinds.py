@@ -103,7 +103,7 @@ def test_every_kind_survives_its_state(options, text_columns):
     table = Table.from_native(make_frame())
     fitted = encoder.fit_transform(table)
     tensors, meta = encoder.to_state()
-    assert set(meta) == {"config", "columns", "has_names", "text"}
+    assert set(meta) == {"config", "columns", "has_names", "target_means", "text"}
     again = TableEncoder.from_state(tensors, json.loads(json.dumps(meta)), FakeTextEncoder(4))
     assert again.feature_names == encoder.feature_names
     assert str(again.describe()) == str(encoder.describe())

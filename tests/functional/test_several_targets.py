@@ -124,10 +124,13 @@ MUTATIONS = {
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutated_formula_fails_the_oracle(name):
     broken = mutated(module, *MUTATIONS[name])
-    prediction, target = batch(4, 5, 3, 0.3)
-    arguments = (prediction, target, 4, 0.6, True)
-    expected = oracle.row_losses(
-        prediction.tolist(), as_lists(target), 4, 0.6, normalize=True, huber_weight=0.0
-    )
-    np.testing.assert_allclose(rows_of(module, *arguments), expected, rtol=1e-9)
-    assert np.abs(rows_of(broken, *arguments).numpy() - expected).max() > 1e-3
+    differences = []
+    for shift in (-20.0, 0.0, 20.0):  # a zero in place of a missing entry above, among, below
+        prediction, target = (values + shift for values in batch(4, 5, 3, 0.3))
+        arguments = (prediction, target, 4, 0.6, True)
+        expected = oracle.row_losses(
+            prediction.tolist(), as_lists(target), 4, 0.6, normalize=True, huber_weight=0.0
+        )
+        np.testing.assert_allclose(rows_of(module, *arguments), expected, rtol=1e-9)
+        differences.append(np.abs(rows_of(broken, *arguments).numpy() - expected).max())
+    assert max(differences) > 1e-3

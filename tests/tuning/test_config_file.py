@@ -23,7 +23,7 @@ def test_round_trip(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ('{"d_tokens": 16}', "there is no 'd_tokens'. Did you mean 'd_token'"),
-        ('{"colour": "red"}', "there is no 'colour'. There are: preset, d_token"),
+        ('{"colour": "red"}', "there is no 'colour'. There are: preset, n_ensemble"),
         ("[1, 2]", "holds a list"),
         ("d_token: 16", "is not JSON"),
         ("\xff", "is not JSON"),

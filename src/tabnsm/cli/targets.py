@@ -32,7 +32,7 @@ def split_names(text: str, known: Sequence[str] = ()) -> list[str]:
     """
     if text in known:
         return [text]
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True)) or [""]]
     if len(set(names)) != len(names) or "" in names:
         raise InvalidOptionError(
             f"--target must be different names with commas between, got {text!r}."

@@ -179,6 +179,11 @@ class TableEncoder:
         """
         return MatchedTable(table, self._positions_in(table))
 
+    @property
+    def target_mean_features(self) -> range:
+        """Places of the features that hold means of a target."""
+        return range(self._n_own, self._layout.n_dense)
+
     def describe(self) -> ColumnReport:
         """What was understood of each column.
 

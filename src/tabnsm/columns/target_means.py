@@ -163,9 +163,15 @@ class TargetMeans:
         )
 
 
+def scaled(y: Floats) -> Floats:
+    """The same over a power of two, so that squares neither overflow nor vanish."""
+    largest = np.abs(y).max(initial=0.0)
+    return np.ldexp(y, -np.frexp(largest)[1]) if largest > 0 else y
+
+
 def _standard(y: Floats) -> Floats:
     """Targets without their outermost hundredths, with mean 0 and spread 1."""
-    y = np.clip(y, *np.quantile(y, (0.01, 0.99)))
+    y = np.clip(scaled(y), *np.quantile(scaled(y), (0.01, 0.99)))
     return np.asarray((y - y.mean()) / (y.std() or 1.0))
 
 

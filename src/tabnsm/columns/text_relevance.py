@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.columns.encoded import TextFeatures
+from tabnsm.columns.target_means import scaled
 
 Floats = NDArray[np.float64]
 
@@ -56,8 +57,9 @@ def text_shares(
             return None
         if len(known) > MAX_ROWS:
             known = np.random.default_rng(0).choice(known, MAX_ROWS, replace=False)
-        low, high = np.quantile(y[known], (0.01, 0.99))
-        residual = _residual(dense[known], category_sizes, np.clip(y[known], low, high))
+        some = scaled(y[known])
+        some = np.clip(some, *np.quantile(some, (0.01, 0.99)))
+        residual = _residual(dense[known], category_sizes, some)
         for k, text in enumerate(texts):
             features = text.values[text.index[known]].double().numpy()
             shares[k] = max(shares[k], _explained(features, residual))

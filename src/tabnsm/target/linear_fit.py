@@ -62,6 +62,7 @@ class LinearFit:
         target: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
         category_sizes: Sequence[int],
+        ignored: Sequence[int] = (),
     ) -> LinearFit | None:
         """Least squares on the encoded features, without a copy of them.
 
@@ -75,6 +76,8 @@ class LinearFit:
             Their weights.
         category_sizes : sequence of int
             Number of codes of each feature, 0 for a number.
+        ignored : sequence of int
+            Features that have no part in it.
 
         Returns
         -------
@@ -85,7 +88,7 @@ class LinearFit:
 
         scaler = TargetScaler.fit(target, weight)
         root = np.ones(len(target)) if weight is None else np.sqrt(weight / weight.max())
-        matrix = _FeatureMatrix(table, category_sizes)
+        matrix = _FeatureMatrix(table, category_sizes, ignored)
         operator = LinearOperator(
             (table.n_rows, len(matrix.size)),
             matvec=lambda values: root * matrix.times(values / matrix.size),
@@ -174,8 +177,11 @@ class _FeatureMatrix:
     `size` has about the length of each column, and at least 1.
     """
 
-    def __init__(self, table: EncodedTable, category_sizes: Sequence[int]) -> None:
+    def __init__(
+        self, table: EncodedTable, category_sizes: Sequence[int], ignored: Sequence[int]
+    ) -> None:
         self.table = table
+        self.ignored = list(ignored)
         n_codes = sum(category_sizes)
         self.widths = [table.n_features, n_codes, 1]
         texts = [text.values.shape[1] for text in table.texts]
@@ -207,6 +213,7 @@ class _FeatureMatrix:
     def transposed_times(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         by_row = torch.from_numpy(rows).float()
         dense = by_row @ self.table.dense
+        dense[self.ignored] = 0.0  # then their slopes stay 0
         codes = by_row.new_zeros(self.widths[1])
         for feature, places in self.codes:
             codes.index_add_(0, places, by_row)

@@ -40,7 +40,10 @@ class LinearResidual(NamedTuple):
 
 
 def linear_residual(
-    train: TargetRows, validation: TargetRows, category_sizes: Sequence[int]
+    train: TargetRows,
+    validation: TargetRows,
+    category_sizes: Sequence[int],
+    ignored: Sequence[int] = (),
 ) -> LinearResidual | None:
     """A linear fit and its residuals, where networks should learn these.
 
@@ -52,6 +55,9 @@ def linear_residual(
     train, validation : TargetRows
     category_sizes : sequence of int
         Number of codes of each feature, 0 for a number.
+    ignored : sequence of int
+        Features without a part in the fit: the means of targets, which are less exact in training
+        rows than in others.
 
     Returns
     -------
@@ -59,7 +65,7 @@ def linear_residual(
     """
     if len(validation.target) < MIN_ROWS:
         return None
-    fit = LinearFit.fit(train.table, train.target, train.weight, category_sizes)
+    fit = LinearFit.fit(train.table, train.target, train.weight, category_sizes, ignored)
     if fit is None:
         return None
     known, unknown = fit.predict(train.table), fit.predict(validation.table)

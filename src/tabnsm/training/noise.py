@@ -37,10 +37,12 @@ def explained_share(data: TrainingData) -> float | None:
     if n_train > MAX_ROWS:
         rows = np.sort(np.random.default_rng(0).choice(n_train, MAX_ROWS, replace=False))
     trees = HistGradientBoostingRegressor(max_iter=60, early_stopping=False, random_state=0)
+    # Over a power of two, so that squares neither overflow nor vanish.
+    unit = np.frexp(np.abs(data.train_target).max())[1]
+    target, truth = (np.ldexp(y[:, 0], -unit) for y in (data.train_target, data.validation_target))
     every = torch.arange(n_validation)
     with threadpool_limits(1):  # threads that wait for each other burn what other work needs
-        trees.fit(data.train.gather(torch.from_numpy(rows)).numpy(), data.train_target[rows, 0])
+        trees.fit(data.train.gather(torch.from_numpy(rows)).numpy(), target[rows])
         predicted = trees.predict(data.validation.gather(every).numpy())
-    truth = data.validation_target[:, 0]
     total = np.square(truth - truth.mean()).sum()
     return float(1 - np.square(truth - predicted).sum() / total) if total else None

@@ -274,6 +274,7 @@ class FitRows:
                     _target_rows(data.train, train, data.train_weight, known, k),
                     _target_rows(data.validation, validation, data.validation_weight, unknown, k),
                     encoder.category_sizes,
+                    encoder.target_mean_features,
                 )
                 fits.append(None if found is None else found.fit)
                 if found is not None:
