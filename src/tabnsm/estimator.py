@@ -74,7 +74,7 @@ class TabNSMRegressor(FittedRegressor):
         Of training; "auto" is bfloat16 on a GPU that has it. Prediction is float32.
     column_kinds : dict of str to str or None, default None
         Kind of a column by name, where it should not be found by itself: "numeric",
-        "category", "text", "date" or "drop".
+        "category", "code", "text", "date" or "drop".
     date_encoding : {"calendar", "text"} or None, default None
         Dates as calendar parts and elapsed days, or as strings: "calendar"; paper: "text".
     category_encoding : {"embedding", "code"} or None, default None
@@ -205,7 +205,7 @@ class TabNSMRegressor(FittedRegressor):
         The `eval_metric` of these predictions, in the same units; lower is better.
     blend_ : Blend or None
         Of ``preset="best"``, what predicts beside the networks; ``blend_.weights`` has all shares.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_columns,)
         How much values of a column from other rows change predictions, squared; adds up to 1.
     options_ : Options
         What the options came to for these rows, such as the number of networks.

@@ -41,7 +41,7 @@ def kinds(frame: object, rows: object = None, **options: object) -> dict[str, st
         ([1.5, "?", "2.5", "unknown"] * 6, "numeric"),
         (["2", "?"] * 12, "category"),
         ([1, 2, "many"] * 8, "category"),
-        ([f"{k % 20:03d}" for k in range(N)], "text"),
+        ([f"{k % 20:03d}" for k in range(N)], "code"),
         ([f"0{k % 3}" for k in range(N)], "category"),
         (pd.Categorical([f"${k % 20}" for k in range(N)]), "category"),
         ([day.strftime("%d %b %Y") for day in DAYS], "date"),
@@ -77,14 +77,15 @@ def test_kind_of_a_column(values, kind):
 @pytest.mark.parametrize("values", [pd.to_datetime(DAYS), [d.isoformat() for d in DAYS]])
 def test_dates_are_strings_like_any_other_when_asked(values):
     frame = pd.DataFrame({"c": values})
-    assert kinds(frame, date_encoding="text") == {"c": "text"}
+    assert kinds(frame, date_encoding="text", repeated_strings="text") == {"c": "text"}
     few = frame.iloc[[0, 1, 2] * 4]
     assert kinds(few, date_encoding="text") == {"c": "category"}
 
 
 def test_native_dates_are_rendered_as_iso():
     encoder = FakeTextEncoder(4)
-    config = EncoderConfig(date_encoding="text", text_encoder=encoder, text_cache=False)
+    options = {"date_encoding": "text", "repeated_strings": "text", "text_cache": False}
+    config = EncoderConfig(text_encoder=encoder, **options)
     TableEncoder(config).fit_transform(Table.from_native(pl.DataFrame({"c": DAYS})))
     assert sorted(encoder.encoded) == [day.isoformat() for day in DAYS]
 

@@ -79,7 +79,7 @@ def make_encoder(**options: Any) -> TableEncoder:
 
 
 def test_the_order_of_the_kinds_is_that_of_saved_weights():
-    assert list(KINDS) == ["numeric", "date", "category", "text"]
+    assert list(KINDS) == ["numeric", "date", "category", "code", "text"]
     assert all(group.kind == kind for kind, group in KINDS.items())
 
 

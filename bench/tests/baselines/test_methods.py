@@ -168,9 +168,7 @@ def test_epochs_are_capped_where_there_are_any(numbers: Prepared) -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match=r"Ridge must be one of alpha; got 'beta'"):
         make("ridge", {"beta": 1})
-    with pytest.raises(
-        InvalidOptionError, match="an integer >= 1, got 0"
-    ):
+    with pytest.raises(InvalidOptionError, match="an integer >= 1, got 0"):
         make("mlp", {"patience": 0})
 
 

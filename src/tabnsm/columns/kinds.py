@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tabnsm.columns.category import CategoryColumns
+from tabnsm.columns.code import CodeColumns
 from tabnsm.columns.date import DateColumns
 from tabnsm.columns.fitting import ColumnToFit, FitScope, FittedColumn
 from tabnsm.columns.group import ColumnGroup
@@ -19,6 +20,7 @@ KINDS: dict[str, type[ColumnGroup]] = {
         NumberColumns,
         DateColumns,
         CategoryColumns,
+        CodeColumns,
         TextColumns,
     )
 }

@@ -25,7 +25,7 @@ class ColumnRow:
     name : str
         Its name.
     kind : str
-        "numeric", "category", "text", "date" or "drop".
+        "numeric", "category", "code", "text", "date" or "drop".
     n_features : int
         Encoded features that it alone gives; text columns share theirs, which the first shows.
     missing : float
