@@ -79,3 +79,19 @@ def test_a_place_is_learned():
     model = TabNSMRegressor(preset="fast", max_epochs=10, random_state=0)
     model.fit(frame[:600], level[:600])
     assert model.score(frame[600:], level[600:]) > 0.9
+
+
+def test_codes_that_say_nothing_are_left_out():
+    frame, level = codes(600)
+    frame["number"] = np.random.default_rng(1).normal(size=600)
+    table = Table.from_native(frame)
+    telling, silent = TableEncoder(), TableEncoder()
+    telling.fit_transform(table, None, None, level[:, None])
+    assert [spec.kind for spec in telling.specs] == ["code", "numeric"]
+    encoded = silent.fit_transform(table, None, None, frame[["number"]].to_numpy())
+    assert [spec.kind for spec in silent.specs] == ["drop", "numeric"]
+    assert silent.feature_names == ["number"]
+    assert encoded.dense.shape == (600, 1)
+    alone = TableEncoder()
+    alone.fit_transform(Table.from_native(frame[["vin"]]), None, None, frame[["number"]].to_numpy())
+    assert alone.n_features == 5  # there is nothing else

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from tabnsm.columns.standardize import Standardizer
 from tabnsm.errors import InvalidOptionError
 from tabnsm.tables.column import Column
 from tabnsm.tables.date_format import DateFormat
-from tabnsm.tables.reading import Unreadable
+from tabnsm.tables.reading import ReadingNotes, Unreadable
 
 if TYPE_CHECKING:
     from tabnsm.columns.config import EncoderConfig
@@ -124,3 +125,17 @@ def join_notes(*notes: str) -> str:
 def describe_unreadable(unreadable: Unreadable | None) -> str:
     """A note on strings that count as missing."""
     return "" if unreadable is None else f"{unreadable.count} unreadable value(s) are missing"
+
+
+def warn_reading(fitted: Sequence[FittedColumn]) -> None:
+    """Warn of values that could not be read, and of dates whose order no row tells."""
+    used = [column for column in fitted if column.spec.kind != "drop"]
+    notes = ReadingNotes(
+        [column.unreadable for column in used if column.unreadable is not None],
+        {
+            column.spec.name: column.date_format
+            for column in used
+            if column.date_format is not None and column.date_format.ambiguous
+        },
+    )
+    notes.warn(fitting=True)

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.columns.bins import find_bins
+from tabnsm.columns.code import CodeColumns
 from tabnsm.columns.config import EncoderConfig
 from tabnsm.columns.encoded import EncodedTable, TextFeatures
-from tabnsm.columns.fitting import FitScope, FittedColumn
+from tabnsm.columns.fitting import FitScope, FittedColumn, warn_reading
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Feature, Layout
@@ -25,9 +26,8 @@ from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.target_means import TargetMeans
 from tabnsm.columns.text import NO_SHARE, TextColumns, leave_out_text
-from tabnsm.columns.text_relevance import MIN_SHARE, text_shares
+from tabnsm.columns.text_relevance import MIN_SHARE, code_shares, text_shares
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
-from tabnsm.tables.reading import ReadingNotes
 from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
 from tabnsm.text.encoder import TextEncoder
@@ -94,7 +94,7 @@ class TableEncoder:
         with table.keep_columns():
             matched = MatchedTable.at_fit(table)
             fitted = self._fit_columns(matched, rows)
-            _warn_reading(fitted)
+            warn_reading(fitted)
             self.specs = [column.spec for column in fitted]
             groups = [group.from_fitted(fitted, self.config) for group in KINDS.values()]
             texts = self._fit_together(groups, matched, rows, seconds_left)
@@ -112,7 +112,9 @@ class TableEncoder:
         target: NDArray[np.float64],
         rows: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.float32], tuple[TextFeatures, ...]]:
-        """Add means of the target, and leave out text that says nothing about it."""
+        """Add means of the target, and leave out text and codes that say nothing about it."""
+        if self.config.select_text:
+            dense = self._select_codes(dense, bool(texts), target, rows)
         if self.config.target_means:
             sizes = self.category_sizes[: dense.shape[1]]
             means, added = TargetMeans.fit(dense, target, rows, sizes)
@@ -132,6 +134,34 @@ class TableEncoder:
                 ]
                 self._finish(self._groups, self._has_names, self._means)
         return dense, texts
+
+    def _select_codes(
+        self,
+        dense: NDArray[np.float32],
+        has_text: bool,
+        target: NDArray[np.float64],
+        rows: NDArray[np.int64] | None,
+    ) -> NDArray[np.float32]:
+        """Leave out columns of codes that say nothing about the target."""
+        group = next(group for group in self._groups if isinstance(group, CodeColumns))
+        columns = np.array(self.feature_columns[: dense.shape[1]])
+        codes = [np.flatnonzero(columns == spec.position).tolist() for spec in group.specs]
+        shares = code_shares(dense, self.category_sizes, codes, target, rows) if codes else None
+        gone = {
+            spec.position
+            for spec, share in zip(group.specs, shares or (), strict=shares is not None)
+            if share < MIN_SHARE
+        }
+        kept = ~np.isin(columns, list(gone))
+        if not gone or not (kept.any() or has_text):
+            return dense
+        group.specs = [spec for spec in group.specs if spec.position not in gone]
+        self.specs = [
+            replace(spec, kind="drop", note=NO_SHARE) if spec.position in gone else spec
+            for spec in self.specs
+        ]
+        self._finish(self._groups, self._has_names)
+        return dense[:, kept]
 
     def _text_group(self) -> TextColumns:
         return next(group for group in self._groups if isinstance(group, TextColumns))
@@ -353,19 +383,6 @@ class TableEncoder:
                 "Columns are taken by their position; fit on a table with names to have them "
                 "matched."
             )
-
-
-def _warn_reading(fitted: list[FittedColumn]) -> None:
-    used = [column for column in fitted if column.spec.kind != "drop"]
-    notes = ReadingNotes(
-        [column.unreadable for column in used if column.unreadable is not None],
-        {
-            column.spec.name: column.date_format
-            for column in used
-            if column.date_format is not None and column.date_format.ambiguous
-        },
-    )
-    notes.warn(fitting=True)
 
 
 def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:

@@ -1,8 +1,8 @@
-"""Which text columns say something about the target that the other columns do not."""
+"""Which columns of text or codes say something about the target that the others do not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,21 +49,52 @@ def text_shares(
     list of float or None
         The largest share over the targets; None where there are too few rows to tell.
     """
-    rows = np.arange(len(dense)) if rows is None else rows
     shares = [0.0] * len(texts)
-    for y in target.T:
-        known = rows[np.isfinite(y[rows])]
+    for known, y in _samples(target, rows, len(dense)):
         if len(known) < MIN_ROWS:
             return None
-        if len(known) > MAX_ROWS:
-            known = np.random.default_rng(0).choice(known, MAX_ROWS, replace=False)
-        some = scaled(y[known])
-        some = np.clip(some, *np.quantile(some, (0.01, 0.99)))
-        residual = _residual(dense[known], category_sizes, some)
+        residual = _residual(dense[known], category_sizes, y)
         for k, text in enumerate(texts):
             features = text.values[text.index[known]].double().numpy()
             shares[k] = max(shares[k], _explained(features, residual))
     return shares
+
+
+def code_shares(
+    dense: NDArray[np.float32],
+    category_sizes: Sequence[int],
+    codes: Sequence[Sequence[int]],
+    target: Floats,
+    rows: NDArray[np.int64] | None,
+) -> list[float] | None:
+    """The same of columns of codes, each given by its features among the dense ones."""
+    places = {feature for column in codes for feature in column}
+    others = [k for k in range(dense.shape[1]) if k not in places]
+    sizes = [category_sizes[k] for k in others]
+    shares = [0.0] * len(codes)
+    for known, y in _samples(target, rows, len(dense)):
+        if len(known) < MIN_ROWS:
+            return None
+        residual = _residual(dense[known][:, others], sizes, y)
+        total = np.square(residual - residual.mean()).sum() or 1.0
+        for k, column in enumerate(codes):
+            own = [category_sizes[feature] for feature in column]
+            left = _residual(dense[known][:, list(column)], own, residual)
+            shares[k] = max(shares[k], float(1 - np.square(left).sum() / total))
+    return shares
+
+
+def _samples(
+    target: Floats, rows: NDArray[np.int64] | None, n_rows: int
+) -> Iterator[tuple[NDArray[np.int64], Floats]]:
+    """Of each target some of the fit rows that have it, and its values without the extremes."""
+    rows = np.arange(n_rows) if rows is None else rows
+    for y in target.T:
+        known = rows[np.isfinite(y[rows])]
+        if len(known) > MAX_ROWS:
+            known = np.random.default_rng(0).choice(known, MAX_ROWS, replace=False)
+        some = scaled(y[known])
+        yield known, np.clip(some, *np.quantile(some, (0.01, 0.99))) if len(some) else some
 
 
 def _residual(dense: NDArray[np.float32], category_sizes: Sequence[int], y: Floats) -> Floats:

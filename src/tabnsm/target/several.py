@@ -104,11 +104,12 @@ def read_targets(y: Any, n_rows: int, *, must_vary: bool = True) -> Targets:
     columns = []
     for position, name in enumerate(table.names):
         label = f"The target {name!r}" if names is not None else f"The target {position}"
-        is_number = table.is_number[position]
-        column = table.numbers([position])[:, 0] if is_number else table.column(name)
-        if is_number and not must_vary and np.isnan(column).all():
-            columns.append(column)  # rows to validate on need not have every target
-            continue
+        column: Any = table.column(name)
+        if table.is_number[position]:
+            column = table.numbers([position])[:, 0]
+            if not must_vary and np.isnan(column).all():
+                columns.append(column)  # rows to validate on need not have every target
+                continue
         columns.append(check_target(column, n_rows, must_vary=must_vary, label=label)[0])
     return Targets(np.stack(columns, axis=1), names)
 
