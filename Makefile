@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml bench/pyproject.toml constraints.txt setup.py \
 	    --constraint constraints.txt --editable ".[dev]" --editable ./bench
 	@touch $@
 
-demo: $(STAMP) ## Train on real loans with free text, compare, report (about 5 minutes)
+demo: $(STAMP) ## Train on real loans with free text, compare, report (about 2 minutes)
 	$(BIN)/tabnsm demo
 
 check: lint types ## Lint, types and the fast tests

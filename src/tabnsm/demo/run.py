@@ -101,7 +101,7 @@ def run_demo(
         random_state=0,
         verbose=1 if sys.stderr.isatty() else 2,
     )
-    _show_columns(console, X)
+    _show_columns(console, X, y)
     console.rule("Training")
     methods: dict[str, Any] = {TABNSM: model, BOOSTING: make_boosting(X), RIDGE: make_ridge(X)}
     results = {}
@@ -151,12 +151,12 @@ def _measure(
     return MethodResult(regression_metrics(truth, prediction), seconds, prediction)
 
 
-def _show_columns(console: Console, X: pd.DataFrame) -> None:
+def _show_columns(console: Console, X: pd.DataFrame, y: pd.Series[float]) -> None:
     """Fit an encoder for its report; the embeddings it makes are in the cache for the fit."""
     console.rule("What is understood of each column")
     console.print("Reading the texts (half a minute, the first time) ...")
     encoder = TableEncoder(EncoderConfig(verbose=1))
-    encoder.fit_transform(Table.from_native(X))
+    encoder.fit_transform(Table.from_native(X), target=y.to_numpy(np.float64)[:, None])
     console.print(encoder.describe())
     console.print(f"{X.shape[1]} columns become {encoder.n_features} features.")
 
