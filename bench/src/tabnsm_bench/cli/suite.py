@@ -11,6 +11,7 @@ from tabnsm.cli.arguments import help_text
 from tabnsm_bench.cli.arguments import (
     FAILED,
     Processes,
+    TimeLimit,
     check_methods,
     require_names,
     table_console,
@@ -61,6 +62,7 @@ def run(
     results: Results = RESULTS,
     processes: Processes = 1,
     cpu_seconds: Annotated[float, typer.Option(help="Of one fit of TabNSM.")] = CPU_SECONDS,
+    time_limit: TimeLimit = None,
 ) -> None:
     """Run methods on the tables of the suite; finished runs are skipped."""
     from rich.console import Console
@@ -77,6 +79,7 @@ def run(
             name,
             encoding="default",
             cpu_limit=cpu_seconds if method.startswith("tabnsm-") else None,
+            time_limit=None if method.startswith("tabnsm-") else time_limit,
         )
         for name in names
         for method in require_names("--methods", methods)
