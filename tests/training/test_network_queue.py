@@ -1,4 +1,4 @@
-"""The queue of networks: order, time, and networks that come back."""
+"""The queue of networks: order, time, and networks that workers give back."""
 
 from __future__ import annotations
 

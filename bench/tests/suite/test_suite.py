@@ -88,6 +88,9 @@ def test_page_and_picture_show_the_accepted_changes(results: Path) -> None:
     assert "| TabNSM (default) | confirm | 19 | 0.500 | 0.500 | 100% | 3 × |" in page
     assert "| LightGBM | choose | 22 | 1.250 |" in page
     assert fill_page(page, results) == page
+    half = fill_page(f"<!-- suite: confirm -->\n{MARKS[1]}\n", results)
+    assert "| confirm | 19 |" in half
+    assert "choose" not in half
     assert len(draw_progress(results).axes[0].lines) == 3
     with pytest.raises(InvalidDataError, match="suite"):
         fill_page("no marks", results)

@@ -22,11 +22,11 @@ from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Feature, Layout
 from tabnsm.columns.matched import MatchedTable
 from tabnsm.columns.notes import RowNotes
+from tabnsm.columns.relevance import MIN_SHARE, code_shares, text_shares
 from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.target_means import TargetMeans
 from tabnsm.columns.text import NO_SHARE, TextColumns, leave_out_text
-from tabnsm.columns.text_relevance import MIN_SHARE, code_shares, text_shares
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
 from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError

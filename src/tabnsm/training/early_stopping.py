@@ -13,7 +13,7 @@ Patience = int | Literal["auto"]
 def epochs_to_wait(patience: Patience, best_epoch: int) -> int:
     """Epochs without a new best before training stops.
 
-    A network that overfits after a few epochs does not come back; one that has learned for many
+    A network that overfits after a few epochs does not improve again; one that has learned for many
     may rest and go on. So "auto" waits half as many epochs as there were up to the best one, at
     least 5 and at most 16.
 

@@ -12,6 +12,7 @@ from tabnsm_bench.suite.peers import HIST_GRADIENT_BOOSTING
 from tabnsm_bench.suite.progress import ACCEPTED
 
 MARKS = ("<!-- suite -->", "<!-- end of suite -->")
+"""Around the table; `<!-- suite: confirm -->` is that half alone."""
 PEERS = {
     "lightgbm": "LightGBM",
     "xgboost": "XGBoost",
@@ -25,13 +26,15 @@ _HEAD = (
 )
 
 
-def suite_table(results: Path) -> str:
+def suite_table(results: Path, half: str | None = None) -> str:
     """Markdown of the newest accepted change of each preset, and of the peers.
 
     Parameters
     ----------
     results : Path
         As in `draw_progress`.
+    half : str or None
+        Show only this half.
     """
     accepted = json.loads((results / ACCEPTED).read_text())
     newest = {change.get("method", "tabnsm-default"): change["label"] for change in accepted}
@@ -42,16 +45,15 @@ def suite_table(results: Path) -> str:
         rows += _lines(name, half_summaries(runs_by_table(results / label, method), reference))
     for method, name in PEERS.items():
         rows += _lines(name, half_summaries(runs_by_table(results / "peers", method), reference))
-    return "\n".join(rows)
+    return "\n".join(row for row in rows if row == _HEAD or half in (None, row.split(" | ")[1]))
 
 
 def fill_page(text: str, results: Path) -> str:
     """The text with the table between the marks."""
-    pattern = re.compile(f"({MARKS[0]}\n).*?({MARKS[1]})", re.DOTALL)
+    pattern = re.compile(rf"(<!-- suite(?:: (\w+))? -->\n).*?({MARKS[1]})", re.DOTALL)
     if not pattern.search(text):
         raise InvalidDataError(f"The text must have {MARKS[0]} and {MARKS[1]}, each on a line.")
-    table = suite_table(results)
-    return pattern.sub(lambda match: f"{match[1]}\n{table}\n\n{match[2]}", text)
+    return pattern.sub(lambda m: f"{m[1]}\n{suite_table(results, m[2])}\n\n{m[3]}", text)
 
 
 def _lines(name: str, halves: dict[str, Summary | None]) -> list[str]:

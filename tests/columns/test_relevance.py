@@ -6,7 +6,7 @@ import torch
 
 from tabnsm.columns import EncoderConfig, TableEncoder
 from tabnsm.columns.encoded import TextFeatures
-from tabnsm.columns.text_relevance import MIN_SHARE, text_shares
+from tabnsm.columns.relevance import MIN_SHARE, text_shares
 from tabnsm.tables import Table
 from tests.fakes import FakeTextEncoder
 
