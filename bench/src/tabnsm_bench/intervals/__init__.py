@@ -1,0 +1,1 @@
+"""How well intervals cover, and how wide they are, on real tables beside a peer."""
