@@ -7,15 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tabnsm.columns import EncoderConfig, TableEncoder
-from tabnsm.columns.text_block import TextBlock, join_texts
+from tabnsm.columns.text_block import TextBlock
 from tabnsm.errors import InvalidOptionError, ModelFileError, TabNSMWarning
 from tabnsm.tables import Table
-from tabnsm.tables.column import Column
-from tabnsm.tables.objects import from_objects
 from tabnsm.text import cache_info
 from tabnsm.text.embedding import TextTooSlowError
 from tests.fakes import FakeTextEncoder
@@ -36,30 +32,6 @@ JOINED = {"text_columns": "joined", "n_text_features": 0}
 def fit(encoder: FakeTextEncoder, rows: list[int], fit_rows=None, **options):
     table_encoder = TableEncoder(EncoderConfig(text_encoder=encoder, **(JOINED | options)))
     return table_encoder, table_encoder.fit_transform(make_table(rows), fit_rows)
-
-
-@given(
-    st.lists(
-        st.lists(st.sampled_from([None, "", "a", "b", "a b", "é"]), min_size=3, max_size=3),
-        min_size=1,
-    )
-)
-def test_rows_are_joined_with_one_space(rows):
-    factors = [
-        Column("c", from_objects("c", list(values))).to_factor()
-        for values in zip(*rows, strict=True)
-    ]
-    texts, index = join_texts(factors)
-    assert [texts[k] for k in index] == [" ".join(value or "" for value in row) for row in rows]
-    assert len(set(texts)) == len(texts)
-
-
-def test_many_distinct_columns_do_not_overflow_the_key():
-    values = [f"v{k}" for k in range(3000)]
-    factors = [Column("c", from_objects("c", values)).to_factor() for _ in range(9)]
-    texts, index = join_texts(factors)
-    assert len(texts) == 3000
-    assert index.tolist() == list(range(3000))
 
 
 def test_each_distinct_text_is_encoded_once_in_order_of_length():
@@ -224,10 +196,13 @@ def test_text_without_time_for_it_is_left_out():
 
 
 def test_an_encoder_that_is_not_loaded_is_not_loaded_at_the_last_moment(monkeypatch):
-    monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
+    for library in ("sentence_transformers", "tokenizers"):
+        monkeypatch.delitem(sys.modules, library, raising=False)
     monkeypatch.setattr("tabnsm.columns.text_block.load_encoder", lambda *a: pytest.fail("loaded"))
+    with pytest.raises(TextTooSlowError, match="Loading the text encoder takes 1"):
+        TextBlock.create(EncoderConfig(), lambda: 1.9)
     with pytest.raises(TextTooSlowError, match="Loading the text encoder takes 5"):
-        TextBlock.create(EncoderConfig(), lambda: 9.0)
+        TextBlock.create(EncoderConfig(text_encoder="another"), lambda: 9.0)
     # One that the user made is there.
     monkeypatch.setattr("tabnsm.columns.text_block.load_encoder", lambda encoder, _: encoder)
     mine = FakeTextEncoder(5)

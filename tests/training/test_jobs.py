@@ -14,7 +14,13 @@ from tabnsm import TabNSMRegressor
 from tabnsm.errors import InvalidOptionError
 from tabnsm.threads import one_torch_thread
 from tabnsm.training import jobs
-from tabnsm.training.jobs import can_start_workers, check_jobs, pays_off, side_by_side
+from tabnsm.training.jobs import (
+    can_start_workers,
+    check_jobs,
+    pays_off,
+    requested_jobs,
+    side_by_side,
+)
 
 CPU = torch.device("cpu")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="workers are for POSIX systems")
@@ -40,6 +46,23 @@ def test_the_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert side_by_side(4, 2, CPU) == 2
     assert side_by_side(4, 1, CPU) == 1
     assert side_by_side(4, 8, torch.device("meta")) == 1
+
+
+@posix
+def test_the_number_of_joblibs_context_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
+    monkeypatch.setattr(jobs, "thread_count", lambda: 3)
+    for given, wanted in ((2, 2), (-1, 4), (-2, 3), (1, 1)):
+        with joblib.parallel_config(n_jobs=given):
+            assert [side_by_side(n, 8, CPU) for n in (None, 3)] == [wanted, 3]
+    with joblib.parallel_config(backend="threading"):  # says nothing of their number
+        assert side_by_side(None, 8, CPU) == 3
+
+
+def test_one_job_of_joblib_says_nothing_of_the_jobs_within() -> None:
+    call = [joblib.delayed(requested_jobs)(None)]
+    assert joblib.Parallel(n_jobs=1)(call) == [None]
+    assert joblib.Parallel(n_jobs=2, backend="threading")(call) == [None]
 
 
 @posix

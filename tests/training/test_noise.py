@@ -32,6 +32,16 @@ def test_the_blend_stays_where_it_is_asked_for(options):
     assert prepared_loss(noise=3.0, **options) == "blend"
 
 
+@pytest.mark.parametrize(("noises", "loss"), [((3.0, 4.0), "mse"), ((0.1, 0.2), "blend")])
+def test_several_targets_are_looked_at_where_they_are_known(noises, loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    Y = np.stack([X[:, 0] + noise * rng.normal(size=3000) for noise in noises], axis=1)
+    Y[::3, 1] = np.nan
+    rows = FitRows.collect(X, Y, random_state=0)
+    assert rows.prepare(resolve_options({})).options.objective.loss == loss
+
+
 def test_too_few_rows_tell_nothing():
     assert prepared_loss(noise=3.0, n_rows=400) == "blend"
 

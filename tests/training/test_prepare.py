@@ -13,7 +13,8 @@ from tabnsm.nn.ensemble import join_networks
 from tabnsm.options import resolve_options
 from tabnsm.prediction import predict_rows
 from tabnsm.training.budget import TimeBudget
-from tabnsm.training.ensemble import EnsembleTraining, fingerprint
+from tabnsm.training.ensemble import EnsembleTraining
+from tabnsm.training.network import fingerprint
 from tabnsm.training.prepare import FitRows, Validation
 
 

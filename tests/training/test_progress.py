@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tabnsm.training.history import EpochRecord, History
-from tabnsm.training.progress import TrainingProgress, seconds_left
+from tabnsm.training.progress import TrainingProgress, seconds_left, show_preparation
 
 
 def history(n_epochs: int, best_epoch: int, stop_reason: str = "") -> History:
@@ -36,3 +38,10 @@ def test_the_bar_counts_all_networks() -> None:
     assert (task.completed, task.total) == (13, 30)
     assert "network 3/3" in task.description
     assert "left" in task.description
+
+
+def test_a_fit_begins_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show_preparation(0, 1500, 3)
+    assert capsys.readouterr().err == ""
+    show_preparation(1, 1500, 3)
+    assert capsys.readouterr().err == "Preparing 1,500 rows and 3 columns\n"

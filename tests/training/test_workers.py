@@ -24,7 +24,7 @@ from tabnsm.errors import TabNSMWarning
 from tabnsm.nn.ensemble import networks_of
 from tabnsm.training.ensemble import EnsembleTraining
 from tabnsm.training.loop import Trainer
-from tabnsm.training.workers import WorkerPool, _category, _cause
+from tabnsm.training.workers import WorkerPool, _cause, warning_class
 from tests.fakes import FakeTextEncoder
 
 pytestmark = [
@@ -342,6 +342,6 @@ def test_names_of_causes_and_categories() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         process.terminate()
         assert _cause(process) == "was killed by SIGTERM"
-    assert _category("RuntimeWarning") is RuntimeWarning
-    assert _category("TabNSMWarning") is TabNSMWarning
-    assert _category("print") is _category("SomeWarning") is UserWarning
+    assert warning_class("RuntimeWarning") is RuntimeWarning
+    assert warning_class("TabNSMWarning") is TabNSMWarning
+    assert warning_class("print") is warning_class("SomeWarning") is UserWarning

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -60,20 +62,36 @@ def find_bins(
     tensor([[[0., 1.],
              [1., 2.]]])
     """
-    for_codes = max(min(_CODE_FACTOR * n_bins, _MAX_IN_ALL // n_features), n_bins)
+    limits = bin_limits(n_features, n_bins)
     ends_of = {}
     for k in np.flatnonzero(is_number):
-        values = np.sort(dense[:, k] if rows is None else dense[rows, k])
-        # The first of each run of equal values; sorted, so that no hashing is needed.
-        distinct = values[np.r_[True, values[1:] != values[:-1]]]
-        if len(distinct) < _MIN_VALUES:
-            continue
-        ends = distinct
-        limit = for_codes if len(values) >= _MIN_REPEATS * len(distinct) else n_bins
-        if len(distinct) > limit + 1:
-            places = np.linspace(0, len(values) - 1, limit + 1).round().astype(np.int64)
-            ends = np.unique(values[places])
-        ends_of[k] = ends
+        ends = bin_ends(dense[:, k] if rows is None else dense[rows, k], limits)
+        if ends is not None:
+            ends_of[int(k)] = ends
+    return stack_bins(ends_of, n_features)
+
+
+def bin_limits(n_features: int, n_bins: int) -> tuple[int, int]:
+    """Maximum number of bins of a quantity and of a code."""
+    return n_bins, max(min(_CODE_FACTOR * n_bins, _MAX_IN_ALL // n_features), n_bins)
+
+
+def bin_ends(column: NDArray[np.float32], limits: tuple[int, int]) -> NDArray[np.float32] | None:
+    """Ends of the bins of one feature by its values in the fit rows; None if it has too few."""
+    values = np.sort(column)
+    # The first of each run of equal values; sorted, so that no hashing is needed.
+    distinct = values[np.r_[True, values[1:] != values[:-1]]]
+    if len(distinct) < _MIN_VALUES:
+        return None
+    limit = limits[int(len(values) >= _MIN_REPEATS * len(distinct))]
+    if len(distinct) <= limit + 1:
+        return np.asarray(distinct)
+    places = np.linspace(0, len(values) - 1, limit + 1).round().astype(np.int64)
+    return np.unique(values[places])
+
+
+def stack_bins(ends_of: Mapping[int, NDArray[np.float32]], n_features: int) -> Tensor:
+    """Left ends and widths of the bins of all features, from the ends of those that have some."""
     width = max((len(ends) - 1 for ends in ends_of.values()), default=1)
     bins = np.empty((n_features, 2, width), dtype=np.float32)
     bins[:, 0], bins[:, 1] = np.inf, 1.0

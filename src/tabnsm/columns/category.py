@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.columns.code import (
+    are_place_codes,
+    find_places,
+    place_features,
+    varying_places,
+    write_places,
+)
 from tabnsm.columns.fitting import ColumnToFit, FittedColumn
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.layout import Feature, Layout
@@ -20,9 +27,18 @@ from tabnsm.columns.strings import are_categories, describe_strings
 from tabnsm.columns.unseen import find_unseen
 from tabnsm.columns.vocabulary import encode_categories, find_vocabulary
 
+if TYPE_CHECKING:
+    from tabnsm.columns.config import EncoderConfig
+
+# Codes of more values than this have a category per place, too: of a value with few rows, or of
+# one that was never seen, its places tell what other values tell of them.
+MAX_WHOLE_CODES = 500
+
 
 class CategoryColumns(ColumnGroup):
     """Columns with a fixed set of values; unseen ones have code 0.
+
+    Codes of many values, such as a VIN, have a feature for the value and one per place.
 
     Examples
     --------
@@ -48,21 +64,19 @@ class CategoryColumns(ColumnGroup):
             vocabulary=find_vocabulary(factor, scope.rows),
         )
         if _embeds(scope.config):
-            return FittedColumn(spec)
+            places = () if source.is_asked else _places(spec, scope.config)
+            return FittedColumn(replace(spec, places=places))
         codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
         return FittedColumn(spec, Standardizer.fit(scope.take(_as_numbers(codes))[:, None]))
 
     def features(self) -> list[Feature]:
-        """One feature per column, with the number of its codes if they are embedded."""
-        return [
-            Feature(
-                spec.name,
-                spec.position,
-                n_codes=spec.n_codes if _embeds(self.config) else 0,
-                is_derived=False,
-            )
-            for spec in self.specs
-        ]
+        """One feature per column, with the number of its codes if they are embedded; places."""
+        found = []
+        for spec in self.specs:
+            size = spec.n_codes if _embeds(self.config) else 0
+            found.append(Feature(spec.name, spec.position, n_codes=size, is_derived=False))
+            found += place_features(spec, spec.places)
+        return found
 
     def write(
         self, table: MatchedTable, layout: Layout, dense: NDArray[np.float32], notes: RowNotes
@@ -75,10 +89,12 @@ class CategoryColumns(ColumnGroup):
             codes = encode_categories(factor, spec.vocabulary, missing_code=spec.missing_code)
             if _embeds(self.config):
                 dense[:, target] = codes
+                write_places(factor, spec.places, dense, target + 1)
             else:
                 out = dense[:, target : target + 1]
                 self.statistics.select([k]).apply(_as_numbers(codes)[:, None], out, clip=False)
-            if ((codes == 0) & (factor.codes >= 0)).any():
+            # The places of an unseen code still tell something.
+            if not spec.places and ((codes == 0) & (factor.codes >= 0)).any():
                 unseen = find_unseen(column, factor, spec)
                 if unseen is not None:
                     notes.unseen.append(unseen)
@@ -92,12 +108,18 @@ class CategoryColumns(ColumnGroup):
     def describe(
         cls, specs: Sequence[ColumnSpec], facts: Mapping[str, Any]
     ) -> list[tuple[int, str]]:
-        """One feature each."""
-        return [(1, spec.note) for spec in specs]
+        """One feature each, and one per place of codes."""
+        return [(1 + len(varying_places(spec.places)), spec.note) for spec in specs]
 
 
 def _embeds(config: Any) -> bool:
     return bool(config.category_encoding == "embedding")
+
+
+def _places(spec: ColumnSpec, config: EncoderConfig) -> tuple[str, ...]:
+    """Characters at each place, where the values are codes and many."""
+    is_wanted = config.repeated_strings == "category" and len(spec.vocabulary) > MAX_WHOLE_CODES
+    return find_places(spec.vocabulary) if is_wanted and are_place_codes(spec.vocabulary) else ()
 
 
 def _as_numbers(codes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -56,25 +56,43 @@ def warn_about_columns(
     """
     rows = np.arange(table.n_rows) if fit_rows is None else np.asarray(fit_rows)
     used = [spec for spec in encoder.specs if spec.kind != "drop"]
+    targets = np.asarray(y, dtype=np.float64).reshape(table.n_rows, -1)
+    return describe_suspects(
+        encoder.specs, targets.shape[1], *find_suspects(table, used, targets, rows)
+    )
+
+
+def find_suspects(
+    table: Table, specs: Sequence[ColumnSpec], targets: Floats, rows: NDArray[np.int64]
+) -> tuple[list[str], list[str]]:
+    """Names of columns that look like row ids, and of those that leak one of the targets, (n, t).
+
+    Each column is looked at by itself. None for fewer than 50 rows.
+    """
+    if len(rows) < _MIN_ROWS:
+        return [], []
+    found = {name for column in targets.T for name in _find_leaks(table, specs, column, rows)}
+    leaks = [spec.name for spec in specs if spec.name in found]
+    return _find_ids(table, specs, rows), leaks
+
+
+def describe_suspects(
+    specs: Sequence[ColumnSpec], n_targets: int, ids: Sequence[str], leaks: Sequence[str]
+) -> list[str]:
+    """Messages about what `find_suspects` found, and about columns that do not vary."""
     messages = []
-    if not any(KINDS[spec.kind].varies(spec) for spec in used):
+    if not any(KINDS[spec.kind].varies(spec) for spec in specs if spec.kind != "drop"):
         messages.append(
-            f"None of the {table.n_columns} column(s) varies in the training rows, so that the "
+            f"None of the {len(specs)} column(s) varies in the training rows, so that the "
             "model can only predict a constant. Check which columns and rows were passed."
         )
-    if len(rows) < _MIN_ROWS:
-        return messages
-    ids = _find_ids(table, used, rows)
     if ids:
         messages.append(
             f"{_listed(ids)} look{_s(ids)} like a row id, which does not help on new rows. "
             f"Consider leaving it out: column_kinds={{{ids[0]!r}: 'drop'}}."
         )
-    targets = np.asarray(y, dtype=np.float64).reshape(table.n_rows, -1)
-    found = {name for column in targets.T for name in _find_leaks(table, used, column, rows)}
-    leaks = [spec.name for spec in used if spec.name in found]
     if leaks:
-        what = "the target" if targets.shape[1] == 1 else "a target"
+        what = "the target" if n_targets == 1 else "a target"
         messages.append(
             f"{_listed(leaks)} alone predict{_s(leaks)} {what} almost perfectly. "
             "Is that known before the target is? If not, leave it out: "
@@ -130,8 +148,8 @@ def _are_number_ids(name: str, values: Floats) -> bool:
 
 
 def _are_string_ids(values: Sequence[str]) -> bool:
-    code_like = [" " not in value and any(c.isdigit() for c in value) for value in values]
-    return bool(np.mean(code_like) >= _MOSTLY) and find_date_format(values) is None
+    n_like = sum(" " not in value and any(c.isdigit() for c in value) for value in values)
+    return n_like >= _MOSTLY * len(values) and find_date_format(values) is None
 
 
 def _is_named_like_id(name: str) -> bool:

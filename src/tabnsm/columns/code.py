@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -18,9 +20,11 @@ from tabnsm.columns.notes import RowNotes
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.standardize import Standardizer
 from tabnsm.columns.strings import describe_strings
+from tabnsm.tables.stored import parts_of
 
 if TYPE_CHECKING:
     from tabnsm.columns.config import EncoderConfig
+    from tabnsm.tables.column import Factor
 
 MIN_LENGTH, MAX_LENGTH = 3, 24
 # Shares of the distinct strings: of the usual length, and with a digit.
@@ -56,18 +60,11 @@ class CodeColumns(ColumnGroup):
         spec = describe_strings(source, cls.kind)
         if spec.kind == "drop":
             return FittedColumn(spec)
-        length = min(_usual_length(values), MAX_LENGTH) if values else 0
-        places = [{value[k] for value in values if len(value) > k} for k in range(length)]
-        vocabulary = tuple("".join(sorted(place)) for place in places)
-        return FittedColumn(replace(spec, vocabulary=vocabulary))
+        return FittedColumn(replace(spec, vocabulary=find_places(values)))
 
     def features(self) -> list[Feature]:
         """A category per place whose characters differ."""
-        return [
-            Feature(f"{spec.name}_{k + 1}", spec.position, n_codes=len(characters) + 1)
-            for spec in self.specs
-            for k, characters in _varying(spec)
-        ]
+        return [feature for spec in self.specs for feature in place_features(spec, spec.vocabulary)]
 
     def write(
         self, table: MatchedTable, layout: Layout, dense: NDArray[np.float32], notes: RowNotes
@@ -76,17 +73,14 @@ class CodeColumns(ColumnGroup):
         for spec in self.specs:
             factor = table.column(spec).to_factor()
             first = layout.value_at.get(spec.position, 0)
-            for place, (k, characters) in enumerate(_varying(spec)):
-                code_of = {character: code for code, character in enumerate(characters, start=1)}
-                codes = [code_of.get(value[k : k + 1], 0) for value in factor.values]
-                dense[:, first + place] = np.asarray([*codes, 0], dtype=np.float32)[factor.codes]
+            write_places(factor, spec.vocabulary, dense, first)
 
     @classmethod
     def describe(
         cls, specs: Sequence[ColumnSpec], facts: Mapping[str, Any]
     ) -> list[tuple[int, str]]:
         """As many features as places that vary."""
-        return [(len(_varying(spec)), spec.note) for spec in specs]
+        return [(len(varying_places(spec.vocabulary)), spec.note) for spec in specs]
 
     def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Nothing beside the specs."""
@@ -122,15 +116,51 @@ def are_place_codes(values: Sequence[str]) -> bool:
         MIN_LENGTH <= length <= MAX_LENGTH
         and n_same >= MIN_SAME_LENGTH * len(values)
         and n_digit >= MIN_WITH_DIGIT * len(values)
-        and not any(map(str.isspace, "".join(values)))
+        and not any(any(map(str.isspace, "".join(part))) for part in parts_of(values))
     )
 
 
-def _usual_length(values: Sequence[str]) -> int:
-    lengths = np.bincount([len(value) for value in values])
-    return int(lengths.argmax())
+def find_places(values: Sequence[str]) -> tuple[str, ...]:
+    """The characters at each place of codes, in order.
+
+    Examples
+    --------
+    >>> find_places(["5Y0", "5Z2"])
+    ('5', 'YZ', '02')
+    """
+    length = min(_usual_length(values), MAX_LENGTH) if values else 0
+    places: list[set[str]] = [set() for _ in range(length)]
+    for part in parts_of(values):
+        for k, place in enumerate(places):
+            place.update(value[k] for value in part if len(value) > k)
+    return tuple("".join(sorted(place)) for place in places)
 
 
-def _varying(spec: ColumnSpec) -> list[tuple[int, str]]:
+def varying_places(places: Sequence[str]) -> list[tuple[int, str]]:
     """Places whose characters differ, and these."""
-    return [(k, found) for k, found in enumerate(spec.vocabulary) if len(found) > 1]
+    return [(k, found) for k, found in enumerate(places) if len(found) > 1]
+
+
+def place_features(spec: ColumnSpec, places: Sequence[str]) -> list[Feature]:
+    """A category per place whose characters differ."""
+    return [
+        Feature(f"{spec.name}_{k + 1}", spec.position, n_codes=len(characters) + 1)
+        for k, characters in varying_places(places)
+    ]
+
+
+def write_places(
+    factor: Factor, places: Sequence[str], dense: NDArray[np.float32], first: int
+) -> None:
+    """Write the codes of the characters into the features from `first` on."""
+    for column, (k, characters) in enumerate(varying_places(places), start=first):
+        code_of = {character: code for code, character in enumerate(characters, start=1)}
+        found = (code_of.get(value[k : k + 1], 0) for value in factor.values)
+        size = len(factor.values) + 1
+        codes = np.fromiter(itertools.chain(found, [0]), dtype=np.float32, count=size)
+        dense[:, column] = codes[factor.codes]
+
+
+def _usual_length(values: Sequence[str]) -> int:
+    counts = Counter(map(len, values))
+    return min(counts, key=lambda length: (-counts[length], length))

@@ -17,6 +17,7 @@ from tabnsm.columns.fitting import (
     join_notes,
 )
 from tabnsm.columns.group import ColumnGroup
+from tabnsm.columns.large import LARGE_ROWS, count_distinct, row_slices
 from tabnsm.columns.layout import Feature, Layout
 from tabnsm.columns.matched import MatchedTable
 from tabnsm.columns.notes import RowNotes
@@ -44,25 +45,32 @@ def date_parts(micros: Micros, missing: NDArray[np.bool_], origin: int) -> NDArr
     >>> date_parts(micros, np.array([False]), 0).tolist()
     [[19783.520833333332, 2024.0, 3.0, 1.0, 4.0, 61.0, 12.0, 30.0]]
     """
-    days, in_day = np.divmod(micros, _DAY)
-    date = days.astype("datetime64[D]")
-    month = date.astype("datetime64[M]")
-    year = date.astype("datetime64[Y]")
-    parts = np.stack(
-        [
-            (micros - origin) / _DAY,
-            year.astype(np.int64) + 1970.0,
-            month.astype(np.int64) % 12 + 1.0,
-            (date - month).astype(np.int64) + 1.0,
-            (days + 3) % 7,  # 1970-01-01 was a Thursday; Monday is 0
-            (date - year).astype(np.int64) + 1.0,
-            in_day // 3_600_000_000,
-            in_day // 60_000_000 % 60,
-        ],
-        axis=1,
-    )
+    parts = np.stack([_date_part(micros, part, origin) for part in DATE_PARTS], axis=1)
     parts[missing] = np.nan
     return parts
+
+
+def _date_part(micros: Micros, part: str, origin: int) -> NDArray[Any]:
+    """One of the parts, as numbers."""
+    if part == "days":
+        return np.asarray((micros - origin) / _DAY)
+    days, in_day = np.divmod(micros, _DAY)
+    if part == "hour":
+        return np.asarray(in_day // 3_600_000_000)
+    if part == "minute":
+        return np.asarray(in_day // 60_000_000 % 60)
+    if part == "weekday":
+        return np.asarray((days + 3) % 7)  # 1970-01-01 was a Thursday; Monday is 0
+    date = days.astype("datetime64[D]")
+    if part in ("month", "day"):
+        month = date.astype("datetime64[M]")
+        if part == "month":
+            return month.astype(np.int64) % 12 + 1.0
+        return np.asarray((date - month).astype(np.int64) + 1.0)
+    year = date.astype("datetime64[Y]")
+    if part == "year":
+        return year.astype(np.int64) + 1970.0
+    return np.asarray((date - year).astype(np.int64) + 1.0)
 
 
 class DateColumns(ColumnGroup):
@@ -108,11 +116,16 @@ class DateColumns(ColumnGroup):
             n_parts = len(spec.date_parts)
             if n_parts:
                 kept = [DATE_PARTS.index(part) for part in spec.date_parts]
-                parts = date_parts(micros, missing, spec.date_origin)[:, kept]
+                statistics = self.statistics.select(slice(first, first + n_parts))
                 start = layout.value_at[spec.position]
-                counts = self.statistics.select(slice(first, first + n_parts)).apply(
-                    parts, dense[:, start : start + n_parts], clip=self.config.clip_outliers
-                )
+                counts = np.zeros(n_parts, dtype=np.int64)
+                for rows in row_slices(len(micros)):
+                    parts = date_parts(micros[rows], missing[rows], spec.date_origin)[:, kept]
+                    counts += statistics.apply(
+                        parts,
+                        dense[rows, start : start + n_parts],
+                        clip=self.config.clip_outliers,
+                    )
                 if counts.any():
                     notes.far[spec.name] = int(counts.max())
                 first += n_parts
@@ -155,6 +168,20 @@ def _asked_format(source: ColumnToFit) -> DateFormat | None:
     return date_format
 
 
+def _fit_parts(micros: Micros, missing: NDArray[np.bool_], origin: int) -> Standardizer:
+    """Statistics of all parts; of a large table one part at a time, which needs less memory."""
+    if len(micros) <= LARGE_ROWS:
+        return Standardizer.fit(date_parts(micros, missing, origin))
+    fitted = []
+    for name in DATE_PARTS:
+        part = np.empty((len(micros), 1))
+        for rows in row_slices(len(micros)):
+            part[rows, 0] = _date_part(micros[rows], name, origin)
+        part[missing] = np.nan
+        fitted.append(Standardizer.fit(part))
+    return Standardizer.stack(fitted)
+
+
 def _fit_dates(source: ColumnToFit, date_format: DateFormat | None) -> FittedColumn:
     config, rows = source.scope.config, source.scope.rows
     name = date_format.name if date_format else None
@@ -163,7 +190,7 @@ def _fit_dates(source: ColumnToFit, date_format: DateFormat | None) -> FittedCol
         micros, missing = micros[rows], missing[rows]
     present = micros[~missing]
     origin = int(present.min()) if len(present) else 0
-    standardizer = Standardizer.fit(date_parts(micros, missing, origin))
+    standardizer = _fit_parts(micros, missing, origin)
     varying = np.flatnonzero(standardizer.varies)
     kept = varying if len(varying) else np.array([0])
     written = f"dates written as {name}" if name else ""
@@ -172,7 +199,7 @@ def _fit_dates(source: ColumnToFit, date_format: DateFormat | None) -> FittedCol
         source.name,
         DateColumns.kind,
         missing=float(missing.mean()),
-        distinct=len(np.unique(present)),
+        distinct=count_distinct(present),
         note=join_notes(written, describe_unreadable(unreadable)),
         has_indicator=bool(config.missing_indicators and missing.any()),
         date_format=name,

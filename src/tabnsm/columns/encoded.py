@@ -40,6 +40,8 @@ class EncodedTable:
 
     dense: Tensor
     texts: tuple[TextFeatures, ...] = ()
+    is_mapped: bool = False
+    """Whether the rows are in a file, from which reading takes time."""
 
     @property
     def n_rows(self) -> int:
@@ -50,6 +52,11 @@ class EncodedTable:
     def n_features(self) -> int:
         """Number of encoded features, text dimensions included."""
         return self.dense.shape[1] + sum(text.values.shape[1] for text in self.texts)
+
+    @property
+    def identity(self) -> Tensor:
+        """What tells these rows from others of the same encoder, but for their texts."""
+        return self.dense
 
     @property
     def n_texts(self) -> int:
@@ -68,3 +75,20 @@ class EncodedTable:
         """The same table restricted to some rows; the texts' features are shared, not copied."""
         texts = tuple(replace(text, index=text.index[rows]) for text in self.texts)
         return EncodedTable(self.dense[rows], texts)
+
+
+def join_tables(first: EncodedTable, second: EncodedTable) -> EncodedTable:
+    """The rows of two tables of one encoder; features of texts that both share are kept once.
+
+    Examples
+    --------
+    >>> join_tables(EncodedTable(torch.zeros(2, 1)), EncodedTable(torch.ones(1, 1))).dense.ravel()
+    tensor([0., 0., 1.])
+    """
+    texts = []
+    for mine, other in zip(first.texts, second.texts, strict=True):
+        values, index = mine.values, other.index
+        if other.values is not mine.values:
+            values, index = torch.cat([values, other.values]), index + len(values)
+        texts.append(TextFeatures(values, torch.cat([mine.index, index])))
+    return EncodedTable(torch.cat([first.dense, second.dense]), tuple(texts))

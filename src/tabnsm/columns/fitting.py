@@ -65,7 +65,7 @@ class ColumnToFit:
         return self.column.storage in ("string", "categorical")
 
     @cached_property
-    def used(self) -> tuple[list[str], NDArray[np.int64]]:
+    def used(self) -> tuple[Sequence[str], NDArray[np.int64]]:
         """Distinct strings of the fit rows, and how often each occurs."""
         return self.column.to_factor().used(self.scope.rows)
 

@@ -33,11 +33,12 @@ def fit_columns(table: MatchedTable, scope: FitScope) -> list[FittedColumn]:
         fitted |= {column.spec.position: column for column in group.fit_blocks(table, scope)}
     for position, name in enumerate(table.table.names):
         if position not in fitted:
-            fitted[position] = _fit_column(table, position, name, scope)
+            fitted[position] = fit_column(table, position, name, scope)
     return [fitted[position] for position in range(table.table.n_columns)]
 
 
-def _fit_column(table: MatchedTable, position: int, name: str, scope: FitScope) -> FittedColumn:
+def fit_column(table: MatchedTable, position: int, name: str, scope: FitScope) -> FittedColumn:
+    """Find the kind of one column and fit what that kind needs."""
     asked = scope.config.column_kinds.get(name)
     if asked == "drop":
         return FittedColumn(ColumnSpec(position, name, "drop", note="dropped: as asked"))

@@ -18,6 +18,7 @@ from tabnsm.columns.fitting import (
     join_notes,
 )
 from tabnsm.columns.group import ColumnGroup
+from tabnsm.columns.large import count_distinct, row_slices
 from tabnsm.columns.layout import Feature, Layout
 from tabnsm.columns.matched import MatchedTable
 from tabnsm.columns.notes import RowNotes
@@ -88,10 +89,13 @@ class NumberColumns(ColumnGroup):
             with_value = [k for k, spec in enumerate(block) if spec.has_value]
             if with_value:
                 values = matrix if len(with_value) == len(block) else matrix[:, with_value]
-                written = np.empty(values.shape, dtype=np.float32)
                 statistics = self.statistics.select([row_of[block[k].position] for k in with_value])
-                counts = statistics.apply(values, written, clip=clip)
-                _copy(written, dense, [layout.value_at[block[k].position] for k in with_value])
+                targets = [layout.value_at[block[k].position] for k in with_value]
+                counts = np.zeros(len(with_value), dtype=np.int64)
+                for rows in row_slices(len(values)):
+                    written = np.empty(values[rows].shape, dtype=np.float32)
+                    counts += statistics.apply(values[rows], written, clip=clip)
+                    _copy(written, dense[rows], targets)
                 for k in np.flatnonzero(counts):
                     notes.far[block[with_value[k]].name] = int(counts[k])
             with_indicator = [k for k, spec in enumerate(block) if spec.has_indicator]
@@ -148,13 +152,7 @@ def _fit_values(
         name,
         NumberColumns.kind,
         missing=float(missing.mean()),
-        distinct=_count_distinct(fit_values[np.isfinite(fit_values)]),
+        distinct=count_distinct(fit_values[np.isfinite(fit_values)]),
         has_indicator=bool(scope.config.missing_indicators and missing.any()),
     )
     return drop_uninformative(spec, standardizer, scope, varies=bool(standardizer.varies[0]))
-
-
-def _count_distinct(values: NDArray[np.float64]) -> int:
-    # Sorting is many times faster than hashing here: numpy sorts with SIMD.
-    ordered = np.sort(values)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(len(ordered), 1)

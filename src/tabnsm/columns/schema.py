@@ -38,6 +38,10 @@ class ColumnSpec:
     vocabulary: tuple[str, ...] = ()
     missing_code: bool = False
     """Whether missing is a category of its own."""
+    places: tuple[str, ...] = ()
+    """Of a category of many codes: the characters at each place, which are features, too."""
+    optional: bool = False
+    """Whether a table may lack the column; then all its values are missing."""
 
     @property
     def n_codes(self) -> int:
@@ -55,6 +59,7 @@ class ColumnSpec:
         Files of formats 1 to 3 have no entry for how numbers are written.
         """
         earlier = {"number_format": _EARLIER_FORMAT, "from_dates": True}
-        tuples = {key: tuple(entries[key]) for key in ("date_parts", "vocabulary")}
+        keys = ("date_parts", "vocabulary", "places")
+        tuples = {key: tuple(entries.get(key, ())) for key in keys}
         facts = {**earlier, **entries, **tuples}
         return cls(**{**facts, "number_format": NumberFormat(**facts["number_format"])})

@@ -12,7 +12,7 @@ from torch import Tensor, from_numpy, stack
 Floats = NDArray[np.float64]
 
 # A value of one of n fit rows lies within sqrt(n) standard deviations: no fit row is touched.
-_LIMIT = 1e6
+VALUE_LIMIT = 1e6
 CLIP_MARGIN = 0.1
 """Share of the fit range by which values, and predictions, may lie outside it."""
 _FAR_MARGIN = 1.0
@@ -72,21 +72,27 @@ class Standardizer:
         matrix : (n_rows, n_columns)
         """
         present = np.isfinite(matrix)
+        absent = ~present if not present.all() else None
         count = np.maximum(present.sum(axis=0), 1)
+        # One copy, changed in place: a column of a large table is large.
         filled = np.where(present, matrix, 0.0)
-        largest = np.abs(filled).max(axis=0, initial=0.0)
+        largest = np.maximum(filled.max(axis=0, initial=0.0), -filled.min(axis=0, initial=0.0))
         exponent = np.frexp(largest)[1]
         shift = np.where(np.abs(exponent) > _SAFE_EXPONENT, np.clip(-exponent, -1000, 1000), 0)
         pre_scale = np.ldexp(1.0, shift)
         filled *= pre_scale
-        low = np.where(present, filled, np.inf).min(axis=0, initial=np.inf)
-        high = np.where(present, filled, -np.inf).max(axis=0, initial=-np.inf)
+        low = filled.min(axis=0, initial=np.inf, where=present)
+        high = filled.max(axis=0, initial=-np.inf, where=present)
         low, high = (np.where(np.isfinite(bound), bound, 0.0) for bound in (low, high))
         # Subtracting a value of the column first keeps the digits of 1e9, 1e9 + 1, 1e9 + 2.
-        deviation = np.where(present, filled - low, 0.0)
-        mean = deviation.sum(axis=0) / count
-        deviation = np.where(present, deviation - mean, 0.0)
-        spread = np.sqrt(np.square(deviation).sum(axis=0) / count)
+        filled -= low
+        if absent is not None:
+            filled[absent] = 0.0
+        mean = filled.sum(axis=0) / count
+        filled -= mean
+        if absent is not None:
+            filled[absent] = 0.0
+        spread = np.sqrt(np.square(filled, out=filled).sum(axis=0) / count)
         center = np.clip(low + mean, low, high)
         scale = np.where(spread > 0, spread, np.where(high > low, high - low, 1.0))
         return cls(pre_scale, center, scale, (low - center) / scale, (high - center) / scale)
@@ -174,7 +180,7 @@ class Standardizer:
             np.clip(standard, self.low - margin, self.high + margin, out=standard)
         else:
             standard[np.isinf(matrix)] = 0.0
-        np.clip(standard, -_LIMIT, _LIMIT, out=standard)
+        np.clip(standard, -VALUE_LIMIT, VALUE_LIMIT, out=standard)
         out[...] = np.nan_to_num(standard, copy=False, nan=0.0)
         return far
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,25 +11,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tabnsm.columns.bins import find_bins
 from tabnsm.columns.code import CodeColumns
 from tabnsm.columns.config import EncoderConfig
+from tabnsm.columns.dense import Dense, make_dense
 from tabnsm.columns.encoded import EncodedTable, TextFeatures
 from tabnsm.columns.fitting import FitScope, FittedColumn, warn_reading
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Feature, Layout
-from tabnsm.columns.matched import MatchedTable
+from tabnsm.columns.matched import MatchedTable, warn_about_names
 from tabnsm.columns.notes import RowNotes
 from tabnsm.columns.relevance import MIN_SHARE, code_shares, text_shares
 from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
-from tabnsm.columns.target_means import TargetMeans
+from tabnsm.columns.target_means import MAX_FEATURES, TargetMeans
 from tabnsm.columns.text import NO_SHARE, TextColumns, leave_out_text
-from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
+from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
 from tabnsm.text.encoder import TextEncoder
+from tabnsm.work_folder import WorkFolder
 
 
 class TableEncoder:
@@ -89,40 +89,74 @@ class TableEncoder:
         Of the `target`, (n_rows, t), only the fit rows are looked at; without it there are no means
         of the target, and all text columns are kept.
         """
+        with table.keep_columns():
+            texts = self.fit_columns(table, fit_rows, seconds_left)
+            return self.encode_fitted(table, texts, fit_rows, target)
+
+    def fit_columns(
+        self,
+        table: Table,
+        fit_rows: Any = None,
+        seconds_left: SecondsLeft | None = None,
+        folder: WorkFolder | None = None,
+    ) -> tuple[TextFeatures, ...]:
+        """Fit every column, one after the other, and embed the text: the first half of a fit.
+
+        With a `folder`, embeddings are kept in its files.
+        """
         rows = _row_numbers(fit_rows, table.n_rows)
         self._check_names(table)
         with table.keep_columns():
-            matched = MatchedTable.at_fit(table)
+            matched = MatchedTable.at_fit(table, folder)
             fitted = self._fit_columns(matched, rows)
             warn_reading(fitted)
             self.specs = [column.spec for column in fitted]
             groups = [group.from_fitted(fitted, self.config) for group in KINDS.values()]
             texts = self._fit_together(groups, matched, rows, seconds_left)
+            self.bins = None
             self._finish(groups, table.has_names)
-            dense, _ = self._write(matched)
-            if target is not None:
-                dense, texts = self._fit_to_target(dense, texts, target, rows)
-            self.bins = self._find_bins(dense, rows)
-        return EncodedTable(torch.from_numpy(dense), texts)
+        return texts
+
+    def encode_fitted(
+        self,
+        table: Table,
+        texts: tuple[TextFeatures, ...],
+        fit_rows: Any = None,
+        target: NDArray[np.float64] | None = None,
+        folder: WorkFolder | None = None,
+    ) -> EncodedTable:
+        """Encode the rows of `fit_columns`, and fit what depends on the target.
+
+        With a `folder`, the features are in a file of its, one after the other.
+        """
+        rows = _row_numbers(fit_rows, table.n_rows)
+        n_means = 0 if target is None else MAX_FEATURES * target.shape[1]
+        dense = make_dense(folder, "columns", table.n_rows, self._layout.n_dense, n_means)
+        with table.keep_columns():
+            self.write_features(MatchedTable.at_fit(table, folder), dense.array)
+        if target is not None:
+            texts = self._fit_to_target(dense, texts, target, rows)
+        self.bins = self._find_bins(dense, rows)
+        return EncodedTable(torch.from_numpy(dense.array), texts)
 
     def _fit_to_target(
         self,
-        dense: NDArray[np.float32],
+        dense: Dense,
         texts: tuple[TextFeatures, ...],
         target: NDArray[np.float64],
         rows: NDArray[np.int64] | None,
-    ) -> tuple[NDArray[np.float32], tuple[TextFeatures, ...]]:
+    ) -> tuple[TextFeatures, ...]:
         """Add means of the target, and leave out text and codes that say nothing about it."""
         if self.config.select_text:
-            dense = self._select_codes(dense, bool(texts), target, rows)
+            self._select_codes(dense, bool(texts), target, rows)
         if self.config.target_means:
-            sizes = self.category_sizes[: dense.shape[1]]
-            means, added = TargetMeans.fit(dense, target, rows, sizes)
+            sizes = self.category_sizes[: dense.array.shape[1]]
+            means, added = dense.fit_means(target, rows, sizes)
             self._finish(self._groups, self._has_names, means)
-            dense = np.hstack([dense, added])
+            dense.append(added)
         if texts and self.config.select_text and self.config.text_columns == "separate":
-            shares = text_shares(dense, self.category_sizes, texts, target, rows)
-            if shares is not None and dense.shape[1]:
+            shares = text_shares(dense.array, self.category_sizes, texts, target, rows)
+            if shares is not None and dense.array.shape[1]:
                 kept = [share >= MIN_SHARE for share in shares]
                 texts = self._text_group().keep(kept, texts)
                 gone = iter(kept)
@@ -133,20 +167,21 @@ class TableEncoder:
                     for spec in self.specs
                 ]
                 self._finish(self._groups, self._has_names, self._means)
-        return dense, texts
+        return texts
 
     def _select_codes(
         self,
-        dense: NDArray[np.float32],
+        dense: Dense,
         has_text: bool,
         target: NDArray[np.float64],
         rows: NDArray[np.int64] | None,
-    ) -> NDArray[np.float32]:
+    ) -> None:
         """Leave out columns of codes that say nothing about the target."""
         group = next(group for group in self._groups if isinstance(group, CodeColumns))
-        columns = np.array(self.feature_columns[: dense.shape[1]])
+        columns = np.array(self.feature_columns[: dense.array.shape[1]])
         codes = [np.flatnonzero(columns == spec.position).tolist() for spec in group.specs]
-        shares = code_shares(dense, self.category_sizes, codes, target, rows) if codes else None
+        found = dense.array
+        shares = code_shares(found, self.category_sizes, codes, target, rows) if codes else None
         gone = {
             spec.position
             for spec, share in zip(group.specs, shares or (), strict=shares is not None)
@@ -154,19 +189,19 @@ class TableEncoder:
         }
         kept = ~np.isin(columns, list(gone))
         if not gone or not (kept.any() or has_text):
-            return dense
+            return
         group.specs = [spec for spec in group.specs if spec.position not in gone]
         self.specs = [
             replace(spec, kind="drop", note=NO_SHARE) if spec.position in gone else spec
             for spec in self.specs
         ]
         self._finish(self._groups, self._has_names)
-        return dense[:, kept]
+        dense.keep(kept)
 
     def _text_group(self) -> TextColumns:
         return next(group for group in self._groups if isinstance(group, TextColumns))
 
-    def transform(self, table: Table) -> EncodedTable:
+    def transform(self, table: Table, folder: WorkFolder | None = None) -> EncodedTable:
         """Encode new rows; columns are found by name when the encoder was fitted with names.
 
         Warns, once, of values far outside the range of the fit rows when these are clipped, of
@@ -176,6 +211,8 @@ class TableEncoder:
         ----------
         table : Table
             The same columns as at fit; further ones are ignored, the order is free.
+        folder : WorkFolder or None
+            Where the features are kept, one after the other; None is in memory.
 
         Returns
         -------
@@ -188,9 +225,10 @@ class TableEncoder:
             If a column is missing, or holds text where it held numbers.
         """
         matched = self.match(table)
-        self._warn_about_names(table)
-        dense, notes = self._write(matched)
-        notes.warn()
+        warn_about_names(table, self._has_names)
+        matched = replace(matched, folder=folder)
+        dense = make_dense(folder, "new_columns", table.n_rows, self._layout.n_dense).array
+        self.write_features(matched, dense).warn()
         texts = [text for group in self._groups for text in group.encode_distinct(matched)]
         return EncodedTable(torch.from_numpy(dense), tuple(texts))
 
@@ -207,7 +245,7 @@ class TableEncoder:
         MatchedTable
             Its rows, and where each column of the fit is.
         """
-        return MatchedTable(table, self._positions_in(table))
+        return MatchedTable.by_name(table, self.specs, self._has_names)
 
     @property
     def target_mean_features(self) -> range:
@@ -277,12 +315,15 @@ class TableEncoder:
                 f"{', ...' if table.n_columns > 10 else ''}."
             )
 
+    def _fit_each(self, table: MatchedTable, scope: FitScope) -> list[FittedColumn]:
+        return fit_columns(table, scope)
+
     def _fit_columns(
         self, table: MatchedTable, rows: NDArray[np.int64] | None
     ) -> list[FittedColumn]:
-        fitted = fit_columns(table, FitScope(self.config, rows))
+        fitted = self._fit_each(table, FitScope(self.config, rows))
         if all(column.spec.kind == "drop" for column in fitted):
-            fitted = fit_columns(table, FitScope(self.config, rows, keep_constant=True))
+            fitted = self._fit_each(table, FitScope(self.config, rows, keep_constant=True))
         if all(column.spec.kind == "drop" for column in fitted):
             notes = sorted({column.spec.note for column in fitted})
             raise InvalidDataError(
@@ -329,60 +370,20 @@ class TableEncoder:
         self.category_sizes = self._layout.category_sizes
         self.n_features = len(self._layout.names)
 
-    def _write(self, table: MatchedTable) -> tuple[NDArray[np.float32], RowNotes]:
-        dense = np.empty((table.table.n_rows, self._layout.n_dense), dtype=np.float32)
+    def write_features(self, table: MatchedTable, dense: NDArray[np.float32]) -> RowNotes:
+        """Write all features but text; what the rows hold that the fit rows did not."""
         notes = RowNotes()
         for group in self._groups:
             group.write(table, self._layout, dense, notes)
         if self._means.parts:
             dense[:, self._n_own :] = self._means.transform(dense)
-        return dense, notes
+        return notes
 
-    def _find_bins(
-        self, dense: NDArray[np.float32], rows: NDArray[np.int64] | None
-    ) -> Tensor | None:
+    def _find_bins(self, dense: Dense, rows: NDArray[np.int64] | None) -> Tensor | None:
         if not self.config.n_bins:
             return None
-        is_number = np.array(self.category_sizes[: dense.shape[1]]) == 0
-        return find_bins(dense, rows, is_number, self.n_features, self.config.n_bins)
-
-    def _positions_in(self, table: Table) -> Sequence[int]:
-        """Where each column of the fit is in a new table."""
-        n_columns = len(self._names)
-        if not (self._has_names and table.has_names):
-            if table.n_columns != n_columns:
-                raise InvalidDataError(
-                    f"X has {table.n_columns} features, but TabNSMRegressor is expecting "
-                    f"{n_columns} features as input."
-                )
-            return range(n_columns)
-        if table.names == self._names:
-            return range(n_columns)
-        known = set(table.names)
-        missing = [s.name for s in self.specs if s.kind != "drop" and s.name not in known]
-        if missing:
-            raise InvalidDataError(
-                "A table must have the columns the model was fitted with, got none named "
-                f"{', '.join(map(repr, missing[:5]))}"
-                f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}. "
-                "Add them (empty values are allowed) or check the spelling."
-            )
-        return [table.position(name) if name in known else -1 for name in self._names]
-
-    def _warn_about_names(self, table: Table) -> None:
-        # The wording is scikit-learn's, by which users and its own tools know the problem.
-        if self._has_names and not table.has_names:
-            warn(
-                "X does not have valid feature names, but TabNSMRegressor was fitted with feature "
-                "names. Columns are taken by their position; pass a table with these names to "
-                "have them matched."
-            )
-        elif table.has_names and not self._has_names:
-            warn(
-                "X has feature names, but TabNSMRegressor was fitted without feature names. "
-                "Columns are taken by their position; fit on a table with names to have them "
-                "matched."
-            )
+        is_number = np.array(self.category_sizes[: dense.array.shape[1]]) == 0
+        return dense.find_bins(rows, is_number, self.n_features, self.config.n_bins)
 
 
 def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
@@ -393,4 +394,4 @@ def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
         chosen = np.flatnonzero(chosen)
     if len(chosen) == 0:
         raise InvalidDataError(f"fit_rows must hold at least 1 of the {n_rows} rows, got none.")
-    return chosen.astype(np.int64)
+    return chosen.astype(np.int64, copy=False)

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tabnsm.columns.large import LARGE_ROWS, row_slices, sample_rows
+
 Floats = NDArray[np.float64]
 
 # NOTE[DIFF]: the paper knows a value by its size or its embedding alone.
@@ -98,7 +100,7 @@ class TargetMeans:
         target : ndarray of float64, shape (n, t)
             Entries that are missing are left out.
         rows : ndarray of int64 or None
-            Fit rows; None for all.
+            Fit rows; None for all. Of more than two million, so many are used.
         category_sizes : sequence of int
             Number of codes of each feature, 0 for a number.
 
@@ -106,34 +108,26 @@ class TargetMeans:
         -------
         TargetMeans, ndarray of float32 of shape (n, number of parts)
         """
-        rows = np.arange(len(dense)) if rows is None else rows
-        folds = np.random.default_rng(0).permutation(len(rows)) % N_FOLDS
-        found: list[tuple[ValueMeans, Floats]] = []
-        for t in range(target.shape[1]):
-            known = np.isfinite(target[rows, t])
-            if known.sum() < MIN_VALUES:
-                continue
-            y = _standard(target[rows[known], t])
-            parts: list[tuple[ValueMeans, Floats]] = []
-            for feature in range(dense.shape[1]):
-                column = dense[rows[known], feature]
-                part = _fit_feature(column, y, folds[known], feature, t, category_sizes[feature])
-                if part is not None:
-                    held_out = np.zeros(len(rows))
-                    held_out[known] = part[1]
-                    parts.append((part[0], held_out))
-            found += sorted(parts, key=lambda part: -part[0].gain)[:MAX_FEATURES]
-        means = cls([part for part, _ in found])
+        fit = MeansFit(target, np.arange(len(dense)) if rows is None else rows)
+        columns = (dense[fit.rows, feature] for feature in range(dense.shape[1]))
+        found = [
+            part
+            for feature, column in enumerate(columns)
+            for part in fit.of_feature(column, feature, category_sizes[feature])
+        ]
+        best = best_means(found)
+        means = cls([part for part, _ in best])
         features = means.transform(dense)
-        for k, (_, held_out) in enumerate(found):
-            features[rows, k] = held_out
+        for k, (_, held_out) in enumerate(best):
+            features[fit.rows, k] = held_out
         return means, features
 
     def transform(self, dense: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features of new rows, shape (n, number of parts)."""
         features = np.empty((len(dense), len(self.parts)), dtype=np.float32)
         for k, part in enumerate(self.parts):
-            features[:, k] = part.look_up(dense[:, part.feature])
+            for rows in row_slices(len(dense)):
+                features[rows, k] = part.look_up(dense[rows, part.feature])
         return features
 
     def to_state(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
@@ -161,6 +155,63 @@ class TargetMeans:
                 for k, fact in enumerate(facts)
             ]
         )
+
+
+FoundMeans = tuple[ValueMeans, Floats]
+"""Means of a feature, and its values in the rows that they come from, each from other folds."""
+
+
+class MeansFit:
+    """What the means of all features have in common: rows, folds and standardised targets.
+
+    Parameters
+    ----------
+    target : ndarray of float64, shape (n, t)
+    rows : ndarray of int64
+        Fit rows.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        Those that are used: of more than two million, so many.
+    """
+
+    def __init__(self, target: Floats, rows: NDArray[np.int64]) -> None:
+        self.rows = rows = self.rows_of(rows)
+        self._folds = np.random.default_rng(0).permutation(len(rows)) % N_FOLDS
+        self._targets: list[tuple[int, NDArray[np.bool_], Floats]] = []
+        for t in range(target.shape[1]):
+            known = np.isfinite(target[rows, t])
+            if known.sum() >= MIN_VALUES:
+                self._targets.append((t, known, _standard(target[rows[known], t])))
+
+    @staticmethod
+    def rows_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the fit rows that are used."""
+        is_large = len(rows) > LARGE_ROWS
+        return rows[sample_rows(len(rows), LARGE_ROWS)] if is_large else rows
+
+    def of_feature(
+        self, column: NDArray[np.float32], feature: int, n_codes: int
+    ) -> list[FoundMeans]:
+        """Means of the targets by the values of one feature in `rows`, where they are of use."""
+        found = []
+        for t, known, y in self._targets:
+            part = _fit_feature(column[known], y, self._folds[known], feature, t, n_codes)
+            if part is not None:
+                held_out = np.zeros(len(column))
+                held_out[known] = part[1]
+                found.append((part[0], held_out))
+        return found
+
+
+def best_means(found: Sequence[FoundMeans]) -> list[FoundMeans]:
+    """Those of each target that explain most, of features in ascending order."""
+    best = []
+    for t in sorted({part.target for part, _ in found}):
+        mine = [entry for entry in found if entry[0].target == t]
+        best += sorted(mine, key=lambda entry: -entry[0].gain)[:MAX_FEATURES]
+    return best
 
 
 def scaled(y: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Self
@@ -67,7 +67,8 @@ class TextColumns(ColumnGroup):
         if not self.specs:
             return ()
         block = TextBlock.create(self.config, seconds_left)
-        texts = block.fit_transform(self._factors(table), rows, seconds_left)
+        factors = self._factors(table)
+        texts = block.fit_transform(factors, rows, seconds_left, table.folder)
         self.block = block
         return texts
 
@@ -82,7 +83,9 @@ class TextColumns(ColumnGroup):
 
     def encode_distinct(self, table: MatchedTable) -> tuple[TextFeatures, ...]:
         """Embed new rows."""
-        return () if self.block is None else self.block.transform(self._factors(table))
+        if self.block is None:
+            return ()
+        return self.block.transform(self._factors(table), table.folder)
 
     def features(self) -> list[Feature]:
         """Dimensions of the joined text, or of each column."""
@@ -146,8 +149,8 @@ class TextColumns(ColumnGroup):
         texts = [spec for spec in specs if spec.kind == cls.kind]
         return cls(texts, Standardizer.stack([]), config, block)
 
-    def _factors(self, table: MatchedTable) -> list[Factor]:
-        return [table.column(spec).to_factor() for spec in self.specs]
+    def _factors(self, table: MatchedTable) -> Iterator[Factor]:
+        return (table.column(spec).to_factor() for spec in self.specs)
 
 
 def leave_out_text(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,62 +13,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.columns.encoded import TextFeatures
+from tabnsm.columns.joined import all_distinct, join_texts
 from tabnsm.errors import InvalidOptionError, ModelFileError, warn
 from tabnsm.tables.column import Factor
+from tabnsm.tables.stored import parts_of
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError, embed_texts
 from tabnsm.text.encoder import TextEncoder, load_encoder, recall_encoder
 from tabnsm.text.projection import TextProjection
+from tabnsm.work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from tabnsm.columns.config import EncoderConfig
 
 _TENSORS = ("center", "scale", "directions")
-# Seconds to import and load a model of sentence-transformers, once in a process.
-_LOAD_SECONDS = 5.0
-_LIBRARY = "sentence_transformers"
-
-
-def join_texts(factors: Sequence[Factor]) -> tuple[list[str], NDArray[np.int64]]:
-    """Distinct joined strings, and which of them each row has.
-
-    The values of a row are joined with one space, a missing one as the empty string. Only
-    distinct combinations are ever written out.
-
-    Parameters
-    ----------
-    factors : sequence of Factor
-        Text columns of one table.
-
-    Returns
-    -------
-    tuple
-        The distinct strings, and the position of each row's string among them.
-
-    Examples
-    --------
-    >>> first = Factor(np.array([0, 1, 0]), ["red", "blue"])
-    >>> second = Factor(np.array([0, -1, 0]), ["car"])
-    >>> join_texts([first, second])
-    (['red car', 'blue '], array([0, 1, 0]))
-    """
-    key = np.zeros(len(factors[0].codes), dtype=np.int64)
-    for factor in factors:
-        # Renumbering after each column keeps the key far below the limit of int64.
-        key = key * (len(factor.values) + 1) + factor.codes + 1
-        key = np.unique(key, return_inverse=True)[1].reshape(-1)
-    first_row = np.unique(key, return_index=True)[1]
-    columns = [_values_at([*factor.values, ""], factor.codes[first_row]) for factor in factors]
-    position_of: dict[str, int] = {}
-    position = np.empty(len(first_row), dtype=np.int64)
-    # Different combinations can join to one string; rows in order of first appearance.
-    for combination in np.argsort(first_row):
-        text = " ".join(values[combination] for values in columns)
-        position[combination] = position_of.setdefault(text, len(position_of))
-    return list(position_of), position[key]
-
-
-def _values_at(values: list[str], codes: NDArray[np.int64]) -> list[str]:
-    return [values[code] for code in codes.tolist()]
+# The library that reads an encoder, and the seconds that this takes once in a process.
+_MINILM_LOAD, _OTHER_LOAD = ("tokenizers", 1.0), ("sentence_transformers", 5.0)
 
 
 class TextBlock:
@@ -109,9 +68,10 @@ class TextBlock:
         TextTooSlowError
             If loading would take more than half of the time left.
         """
-        is_loaded = not isinstance(config.text_encoder, str) or _LIBRARY in sys.modules
-        if seconds_left is not None and not is_loaded and seconds_left() / 2 < _LOAD_SECONDS:
-            raise TextTooSlowError("Loading the text encoder", _LOAD_SECONDS, seconds_left())
+        library, seconds = _MINILM_LOAD if config.text_encoder == "minilm" else _OTHER_LOAD
+        is_loaded = not isinstance(config.text_encoder, str) or library in sys.modules
+        if seconds_left is not None and not is_loaded and seconds_left() / 2 < seconds:
+            raise TextTooSlowError("Loading the text encoder", seconds, seconds_left())
         return cls(load_encoder(config.text_encoder, config.text_precision), config)
 
     @classmethod
@@ -216,20 +176,23 @@ class TextBlock:
 
     def fit_transform(
         self,
-        factors: Sequence[Factor],
+        factors: Iterable[Factor],
         rows: NDArray[np.int64] | None,
         seconds_left: SecondsLeft | None = None,
+        folder: WorkFolder | None = None,
     ) -> tuple[TextFeatures, ...]:
         """Embed all rows; what becomes of the embeddings is learned from the fit rows.
 
         Parameters
         ----------
-        factors : sequence of Factor
+        factors : iterable of Factor
             Text columns.
         rows : ndarray of int64 or None
             Fit rows; None for all.
         seconds_left : callable or None
             Seconds left of a time limit.
+        folder : WorkFolder or None
+            Where embeddings are kept; None is in memory.
 
         Returns
         -------
@@ -241,9 +204,10 @@ class TextBlock:
         TextTooSlowError
             If embedding would take more than half of the time left.
         """
-        texts, indices = self._distinct(factors)
-        embeddings = self._embed_all(texts, seconds_left)
-        self._report_truncated(list(dict.fromkeys(itertools.chain(*texts))))
+        texts, indices = self._distinct(factors, folder)
+        distinct, places = all_distinct(texts, folder)
+        embeddings = self._embed_all(distinct, places, seconds_left, folder)
+        self._report_truncated(distinct)
         counts = [
             torch.from_numpy(np.bincount(index if rows is None else index[rows], minlength=len(e)))
             for index, e in zip(indices, embeddings, strict=True)
@@ -256,42 +220,56 @@ class TextBlock:
             self._projections = TextProjection.along_directions(
                 list(zip(embeddings, counts, strict=True)), n_features or self.encoder.d_text
             )
-        return self._features(embeddings, indices)
+        return self._features(embeddings, indices, folder)
 
-    def transform(self, factors: Sequence[Factor]) -> tuple[TextFeatures, ...]:
+    def transform(
+        self, factors: Iterable[Factor], folder: WorkFolder | None = None
+    ) -> tuple[TextFeatures, ...]:
         """Embed new rows.
 
         Parameters
         ----------
-        factors : sequence of Factor
+        factors : iterable of Factor
             Text columns.
+        folder : WorkFolder or None
+            Where embeddings are kept; None is in memory.
 
         Returns
         -------
         tuple of TextFeatures
             Of the joined text, or of each text column.
         """
-        texts, indices = self._distinct(factors)
-        return self._features(self._embed_all(texts), indices)
+        texts, indices = self._distinct(factors, folder)
+        embeddings = self._embed_all(*all_distinct(texts, folder), None, folder)
+        return self._features(embeddings, indices, folder)
 
     def _distinct(
-        self, factors: Sequence[Factor]
-    ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
+        self, factors: Iterable[Factor], folder: WorkFolder | None
+    ) -> tuple[list[Sequence[str]], list[NDArray[np.int64]]]:
         """Distinct strings, and each row's, of the joined text or of each column."""
-        groups = [factors] if self._is_joined else [[factor] for factor in factors]
-        texts, indices = zip(*(join_texts(group) for group in groups), strict=True)
-        return list(texts), list(indices)
+        groups = [list(factors)] if self._is_joined else ([factor] for factor in factors)
+        texts, indices = [], []
+        for k, group in enumerate(groups):
+            strings, index = join_texts(group, folder)
+            texts.append(strings)
+            indices.append(index if folder is None else folder.keep(f"text_index_{k}", index))
+        return texts, indices
 
     def _features(
-        self, embeddings: list[Tensor], indices: list[NDArray[np.int64]]
+        self,
+        embeddings: list[Tensor],
+        indices: list[NDArray[np.int64]],
+        folder: WorkFolder | None,
     ) -> tuple[TextFeatures, ...]:
-        return tuple(
-            TextFeatures(project(values), torch.from_numpy(index))
-            for project, values, index in zip(self._projections, embeddings, indices, strict=True)
-        )
+        features = []
+        for k, (project, index) in enumerate(zip(self._projections, indices, strict=True)):
+            shape = (len(embeddings[k]), len(project.scale))
+            out = None if folder is None else torch.from_numpy(folder.empty(f"text_{k}", shape))
+            features.append(TextFeatures(project(embeddings[k], out), torch.from_numpy(index)))
+        return tuple(features)
 
-    def _report_truncated(self, texts: list[str]) -> None:
-        n_truncated = self.encoder.count_truncated(texts)
+    def _report_truncated(self, texts: Sequence[str]) -> None:
+        n_truncated = sum(self.encoder.count_truncated(list(part)) for part in parts_of(texts))
         if n_truncated == 0:
             return
         self.note = f"{n_truncated:,} of {len(texts):,} texts are cut: too long for the encoder"
@@ -302,20 +280,29 @@ class TextBlock:
         )
 
     def _embed_all(
-        self, texts: list[list[str]], seconds_left: SecondsLeft | None = None
+        self,
+        texts: Sequence[str],
+        places: list[NDArray[np.int64]],
+        seconds_left: SecondsLeft | None,
+        folder: WorkFolder | None,
     ) -> list[Tensor]:
-        """One tensor per list of strings; a string that several lists hold is embedded once."""
-        if len(texts) == 1:
-            return [torch.from_numpy(self._embed(texts[0], seconds_left))]
-        place_of = {text: k for k, text in enumerate(dict.fromkeys(itertools.chain(*texts)))}
-        embeddings = torch.from_numpy(self._embed(list(place_of), seconds_left))
-        return [embeddings[[place_of[text] for text in part]] for part in texts]
-
-    def _embed(self, texts: list[str], seconds_left: SecondsLeft | None) -> NDArray[np.float32]:
-        return embed_texts(
+        """Embed distinct strings: one tensor, or one per list of places of them."""
+        embeddings = embed_texts(
             texts,
             self.encoder,
             use_cache=self.config.text_cache,
             verbose=self.config.verbose,
             seconds_left=seconds_left,
+            out=_room(folder, "embeddings", (len(texts), self.encoder.d_text)),
         )
+        if not places:
+            return [torch.from_numpy(embeddings)]
+        parts = []
+        for k, part in enumerate(places):
+            out = _room(folder, f"embeddings_{k}", (len(part), self.encoder.d_text))
+            parts.append(torch.from_numpy(np.take(embeddings, part, 0, out, mode="clip")))
+        return parts
+
+
+def _room(folder: WorkFolder | None, name: str, shape: tuple[int, int]) -> NDArray[np.float32]:
+    return np.empty(shape, dtype=np.float32) if folder is None else folder.empty(name, shape)

@@ -34,7 +34,8 @@ class UnseenValues:
 def find_unseen(column: Column, factor: Factor, spec: ColumnSpec) -> UnseenValues | None:
     """What is unknown in a category column, if that is more than half of it."""
     known = set(spec.vocabulary)
-    is_unseen = np.array([value not in known for value in factor.values], dtype=bool)
+    found = (value not in known for value in factor.values)
+    is_unseen = np.fromiter(found, dtype=bool, count=len(factor.values))
     if not is_unseen.any():
         return None
     counts = factor.counts(None)[:-1]

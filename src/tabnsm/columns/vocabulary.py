@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.tables.column import Factor
+from tabnsm.tables.stored import choose
 
 
 def find_vocabulary(factor: Factor, rows: NDArray[np.int64] | None) -> tuple[str, ...]:
     """Distinct values of the fit rows, sorted, so that the order of rows does not matter."""
     seen = np.flatnonzero(factor.counts(rows)[:-1])
-    return tuple(sorted(factor.values[position] for position in seen))
+    return tuple(sorted(choose(factor.values, seen)))
 
 
 def encode_categories(
@@ -31,9 +33,10 @@ def encode_categories(
     array([2, 1, 3, 0])
     """
     code_of = {value: code for code, value in enumerate(vocabulary, start=1)}
-    codes = [code_of.get(value, 0) for value in factor.values]
-    codes.append(len(vocabulary) + 1 if missing_code else 0)
-    return np.asarray(codes, dtype=np.int64)[factor.codes]
+    known = (code_of.get(value, 0) for value in factor.values)
+    missing = len(vocabulary) + 1 if missing_code else 0
+    codes = itertools.chain(known, [missing])
+    return np.fromiter(codes, dtype=np.int64, count=len(factor.values) + 1)[factor.codes]
 
 
 def n_codes(vocabulary: Sequence[str], *, missing_code: bool) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from tabnsm.errors import InvalidDataError
 from tabnsm.files.columnar import ArrowFile, ParquetFile
+from tabnsm.files.dataset_file import DatasetFile
 from tabnsm.files.delimited import DelimitedFile
 from tabnsm.files.excel import ExcelFile
 from tabnsm.files.json_lines import JsonLinesFile
@@ -48,7 +50,7 @@ def open_table(path: str | Path) -> TableFile:
     ----------
     path : str or Path
         A .csv, .tsv, .jsonl or .ndjson file, also with .gz, or a .parquet, .feather, .arrow or
-        .xlsx file.
+        .xlsx file; or a folder or a pattern of .parquet, .feather or .arrow files.
 
     Returns
     -------
@@ -63,8 +65,8 @@ def open_table(path: str | Path) -> TableFile:
         If it is an .xlsx file and the extra "excel" is not installed.
     """
     path = Path(path)
-    if path.is_dir():
-        raise InvalidDataError(f"A table must be a file, but {path} is a folder. Name one file.")
+    if path.is_dir() or (not path.exists() and has_magic(str(path))):
+        return DatasetFile(path)
     if not path.exists():
         raise InvalidDataError(f"A table must be an existing file, but there is no file {path}.")
     kind = next((k for ending, k in _KINDS.items() if path.name.lower().endswith(ending)), None)

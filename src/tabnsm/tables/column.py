@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tabnsm.tables.number_format import PLAIN, NumberFormat, parse_numbers
 from tabnsm.tables.objects import from_objects, nested_error
+from tabnsm.tables.stored import StoredStrings, choose
 
 F = TypeVar("F")
 T = TypeVar("T")
@@ -25,7 +26,7 @@ class Factor:
     """A column as codes into its distinct strings, none of them blank; -1 is missing."""
 
     codes: NDArray[np.int64]
-    values: list[str]
+    values: Sequence[str]
 
     def counts(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """How often each value occurs in some rows, the last entry counting missing ones.
@@ -36,28 +37,48 @@ class Factor:
         n_values = len(self.values)
         return np.bincount(np.where(codes < 0, n_values, codes), minlength=n_values + 1)
 
-    def used(self, rows: NDArray[np.int64] | None = None) -> tuple[list[str], NDArray[np.int64]]:
+    def used(
+        self, rows: NDArray[np.int64] | None = None
+    ) -> tuple[Sequence[str], NDArray[np.int64]]:
         """The values that occur in some rows, and how often each does.
 
         None is all rows.
         """
         counts = self.counts(rows)[:-1]
         found = np.flatnonzero(counts)
-        return [self.values[position] for position in found], counts[found]
+        return choose(self.values, found), counts[found]
 
 
 class Column:
     """One column, whatever library it came from.
 
-    Its values are a pyarrow Array or ChunkedArray; missing ones are null or NaN.
+    Its values are a pyarrow Array or ChunkedArray; missing ones are null or NaN. With
+    `is_written`, codes into a dictionary are plain strings, and no categories of the user's.
     """
 
-    def __init__(self, name: str, data: Any) -> None:
+    def __init__(self, name: str, data: Any, *, is_written: bool = False) -> None:
         self.name = name
+        self._is_written = is_written
         self._data = _simplify_type(name, data)
         self._type = self._data.type
         self._n_rows = len(self._data)
         self._parsed: dict[tuple[Any, Any], Any] = {}
+
+    @classmethod
+    def from_factor(cls, name: str, factor: Factor) -> Column:
+        """A column of strings whose distinct values are known."""
+        import pyarrow as pa
+
+        column = cls(name, pa.array([], pa.large_string()))
+        column._n_rows = len(factor.codes)
+        column.__dict__["_factor"] = factor
+        return column
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its distinct strings are in files."""
+        factor = self.__dict__.get("_factor")
+        return factor is not None and isinstance(factor.values, StoredStrings)
 
     def __len__(self) -> int:
         return self._n_rows
@@ -71,7 +92,7 @@ class Column:
         if pt.is_null(kind):
             return "empty"
         if pt.is_dictionary(kind):
-            return "categorical"
+            return "string" if self._is_written else "categorical"
         if pt.is_timestamp(kind) or pt.is_date(kind):
             return "temporal"
         return "string" if _is_string(kind) else "number"
@@ -136,11 +157,13 @@ class Column:
         self._data = None  # the factor says it all, and is kept beside other columns of a fit
         return factor
 
-    def parse(self, parser: Callable[[list[str], F], T], written: F) -> T:
-        """Parse the distinct strings, once for each parser and format.
+    def parse(self, parser: Callable[[Sequence[str], F], T], written: F) -> T:
+        """Parse the distinct strings, once for each parser and format unless they are in files.
 
         The format must be hashable and the result is not to be changed.
         """
+        if self.is_stored:
+            return parser(self.to_factor().values, written)
         key = (parser, written)
         if key not in self._parsed:
             self._parsed[key] = parser(self.to_factor().values, written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tabnsm.tables.markers import (
     mostly_readable,
     pick,
 )
+from tabnsm.tables.stored import in_parts
 
 Micros = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -27,8 +29,8 @@ _MONTHS = (
     "july", "august", "september", "october", "november", "december",
 )
 # fmt: on
-_MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS, start=1)} | {"sept": 9}
-_MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()}
+MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS, start=1)} | {"sept": 9}
+MONTH_NUMBERS |= {name[:3]: number for name, number in MONTH_NUMBERS.items()}
 
 _TIME = (
     r"(?:(?:T|,? )(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?P<f>\.\d{1,9})?)?"
@@ -62,9 +64,6 @@ _DATE_FORMATS = {
 }
 _DAY_FIRST = {"m/d/Y": "d/m/Y", "m-d-Y": "d-m-Y", "m/d/y": "d/m/y", "m-d-y": "d-m-y"}
 _ORDERED = {*_DAY_FIRST, *_DAY_FIRST.values()}
-_LIKE_A_DATE = re.compile(
-    "|".join(re.sub(r"\?P<\w>", "", f"{form}{_TIME}") for form in _DATE_FORMATS.values())
-)
 _TWO_NUMBERS = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-]\d{2}")
 _SEPARATOR = ", "
 ANY_DATE = _SEPARATOR.join(_DATE_FORMATS)
@@ -93,6 +92,7 @@ class DateFormat:
         return bool(ordered) and ordered[0] not in _DAY_FIRST
 
 
+@in_parts
 def parse_dates(values: Sequence[str], date_format: str) -> tuple[Micros, Mask]:
     """Read dates, each with or without a time, a fraction and an offset.
 
@@ -112,6 +112,18 @@ def parse_dates(values: Sequence[str], date_format: str) -> tuple[Micros, Mask]:
         if rest.any():
             micros[rest], valid[rest] = _parse(pick(values, rest), name)
     return micros, valid
+
+
+def date_patterns(date_format: str) -> list[str]:
+    """A regular expression per format, with a group for each part of a date and time.
+
+    Examples
+    --------
+    >>> import re
+    >>> re.fullmatch(date_patterns("d.m.Y")[0], "31.01.2024 12:30").groupdict("")["Y"]
+    '2024'
+    """
+    return [f"{_DATE_FORMATS[name]}{_TIME}" for name in date_format.split(_SEPARATOR)]
 
 
 def find_date_format(
@@ -136,7 +148,9 @@ def find_date_format(
     """
     counts = np.ones(len(values), dtype=np.int64) if counts is None else counts
     sample, weights = (values, counts) if forced else frequent_values(values, counts)
-    alike = np.array([bool(_LIKE_A_DATE.fullmatch(value.strip())) for value in sample], dtype=bool)
+    alike = np.array(
+        [bool(_like_a_date().fullmatch(value.strip())) for value in sample], dtype=bool
+    )
     # A few strings tell free text from dates, without reading the rest.
     if not alike.any() or not (forced or weights[alike].sum() >= weights.sum() / 2):
         return None
@@ -171,7 +185,14 @@ def find_ambiguous(values: Sequence[str]) -> str:
     return ""
 
 
-def _read_by_any(values: list[str], counts: NDArray[np.int64]) -> tuple[str, Micros, Mask]:
+@cache
+def _like_a_date() -> re.Pattern[str]:
+    """Any date; compiled when a column of strings is fitted, for it takes as long as an import."""
+    forms = (re.sub(r"\?P<\w>", "", f"{form}{_TIME}") for form in _DATE_FORMATS.values())
+    return re.compile("|".join(forms))
+
+
+def _read_by_any(values: Sequence[str], counts: NDArray[np.int64]) -> tuple[str, Micros, Mask]:
     """Formats that read most of the strings, month or day first as more rows prove."""
     for name in _DATE_FORMATS:
         if _parse(values[:SAMPLE_SIZE], name)[1].all():
@@ -190,7 +211,7 @@ def _read_by_any(values: list[str], counts: NDArray[np.int64]) -> tuple[str, Mic
     return _SEPARATOR.join(used), micros, valid
 
 
-def _in_order(values: list[str], counts: NDArray[np.int64]) -> list[str]:
+def _in_order(values: Sequence[str], counts: NDArray[np.int64]) -> list[str]:
     """All formats; those of which two read the same string by what other rows prove."""
     month_first, day_first = _proofs(values)
     names = [name for name in _DATE_FORMATS if name not in _ORDERED]
@@ -200,14 +221,14 @@ def _in_order(values: list[str], counts: NDArray[np.int64]) -> list[str]:
     return names + pairs[0] + pairs[1]
 
 
-def _proofs(values: list[str]) -> tuple[Mask, Mask]:
+def _proofs(values: Sequence[str]) -> tuple[Mask, Mask]:
     """Which strings can be dates only if the month, or the day, comes first."""
     month_first = parse_dates(values, _SEPARATOR.join(_DAY_FIRST))[1]
     day_first = parse_dates(values, _SEPARATOR.join(_DAY_FIRST.values()))[1]
     return month_first & ~day_first, day_first & ~month_first
 
 
-def _find_ambiguous(values: list[str], name: str) -> str:
+def _find_ambiguous(values: Sequence[str], name: str) -> str:
     """A date that means another day in the other order, unless all proofs are for one order."""
     if _ORDERED.isdisjoint(name.split(_SEPARATOR)):
         return ""
@@ -217,13 +238,14 @@ def _find_ambiguous(values: list[str], name: str) -> str:
     return find_ambiguous(values)
 
 
+@in_parts
 def _parse(values: Sequence[str], date_format: str) -> tuple[Micros, Mask]:
     """Read dates of one format."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     stripped = pc.utf8_trim_whitespace(pa.array(values, type=pa.string()))
-    found = pc.extract_regex(stripped, pattern=f"^{_DATE_FORMATS[date_format]}{_TIME}$")
+    found = pc.extract_regex(stripped, pattern=f"^{date_patterns(date_format)[0]}$")
     valid = found.is_valid().to_numpy(zero_copy_only=False)
 
     def group(name: str) -> Any:
@@ -236,7 +258,7 @@ def _parse(values: Sequence[str], date_format: str) -> tuple[Micros, Mask]:
 
     year, hour, minute, second = integers("Y"), integers("H"), integers("M"), integers("S")
     if "b" in date_format:
-        month = np.array([_MONTH_NUMBERS.get(name.lower(), 0) for name in group("b").to_pylist()])
+        month = np.array([MONTH_NUMBERS.get(name.lower(), 0) for name in group("b").to_pylist()])
     else:
         month = integers("m")
     day = integers("d") if "d" in date_format else np.ones(len(values), dtype=np.int64)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.tables.stored import choose, in_parts
+
 MIN_READABLE_SHARE = 0.5
 """Share of the present values that must be numbers, or dates, where the others are markers."""
 MAX_OTHER_SHARE = 0.02
@@ -28,6 +30,7 @@ _MARKERS = frozenset({
 # fmt: on
 
 
+@in_parts
 def is_marker(values: Sequence[str]) -> NDArray[np.bool_]:
     """Which strings stand for a missing value, in upper or lower case.
 
@@ -40,14 +43,14 @@ def is_marker(values: Sequence[str]) -> NDArray[np.bool_]:
     return np.fromiter(found, dtype=bool, count=len(values))
 
 
-def pick(values: Sequence[str], chosen: NDArray[np.bool_]) -> list[str]:
+def pick(values: Sequence[str], chosen: NDArray[np.bool_]) -> Sequence[str]:
     """The strings that a mask chooses."""
-    return [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
+    return choose(values, np.flatnonzero(chosen))
 
 
 def frequent_values(
     values: Sequence[str], counts: NDArray[np.int64]
-) -> tuple[list[str], NDArray[np.int64]]:
+) -> tuple[Sequence[str], NDArray[np.int64]]:
     """A few strings that occur most often and are no markers.
 
     At most `SAMPLE_SIZE` of them, and how often each occurs.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.tables.markers import frequent_values, is_marker, mostly_readable, pick
+from tabnsm.tables.stored import in_parts
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -31,6 +32,13 @@ _LIKE_A_NUMBER = re.compile(
     rf"[.,]?\d(?:[\d.,' ]*\d)?[.,]?(?:[eE][-+]?\d+)? ?"
     rf"(?P<suffix>{_CURRENCY.pattern}|{_UNIT})? ?\)?"
 )
+
+REPLACEMENTS = (
+    ("[\\s\u00a0\u2007\u2009\u202f]+", " "),
+    ("[\u2212\u2013\ufe63\uff0d]", "-"),
+    ("[\u2019\u02bc]", "'"),
+)
+"""Regular expressions of odd blanks, minus signs and apostrophes, and what stands for them."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,7 @@ PLAIN = NumberFormat()
 _SEPARATORS = [(",", "."), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("'", ",")]
 
 
+@in_parts
 def parse_floats(values: Sequence[str]) -> tuple[Floats, Mask]:
     """Plain numbers and booleans written as strings.
 
@@ -129,6 +138,7 @@ def parse_floats(values: Sequence[str]) -> tuple[Floats, Mask]:
     return parsed, valid
 
 
+@in_parts
 def parse_numbers(values: Sequence[str], number_format: NumberFormat) -> tuple[Floats, Mask, Mask]:
     """Numbers of one format; plain ones are read too.
 
@@ -208,9 +218,9 @@ def are_codes(values: Sequence[str]) -> bool:
     >>> are_codes(["01234", "98101"]), are_codes(["0", "5"]), are_codes(["00.5", "1"])
     (True, False, False)
     """
-    stripped = [value.strip() for value in values]
+    stripped = (value.strip() for value in values)
     return any(len(value) > 1 and value[0] == "0" and value.isdigit() for value in stripped) and (
-        all(value.isdigit() for value in stripped)
+        all(value.strip().isdigit() for value in values)
     )
 
 
@@ -241,7 +251,7 @@ def _most_common(affixes: list[str | None], *, or_none: bool) -> str:
     return affix if optional or n_rows > n_without else ""
 
 
-def _match(values: list[str], number_format: NumberFormat) -> tuple[Floats, Mask, Mask]:
+def _match(values: Sequence[str], number_format: NumberFormat) -> tuple[Floats, Mask, Mask]:
     """Numbers by the format's pattern: values, which could be read, which have the unit."""
     import pyarrow.compute as pc
 
@@ -273,7 +283,6 @@ def _normalize(values: Sequence[str]) -> Any:
     import pyarrow.compute as pc
 
     text = pa.array(values, type=pa.large_string())
-    text = pc.replace_substring_regex(text, "[\\s\u00a0\u2007\u2009\u202f]+", " ")
-    text = pc.replace_substring_regex(text, "[\u2212\u2013\ufe63\uff0d]", "-")
-    text = pc.replace_substring_regex(text, "[\u2019\u02bc]", "'")
+    for pattern, plain in REPLACEMENTS:
+        text = pc.replace_substring_regex(text, pattern, plain)
     return pc.utf8_trim_whitespace(text)

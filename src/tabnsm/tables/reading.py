@@ -19,6 +19,7 @@ from tabnsm.tables.number_format import (
     find_number_format,
     parse_numbers,
 )
+from tabnsm.tables.stored import choose
 
 _MAX_EXAMPLES = 3
 _MAX_COLUMNS = 5
@@ -65,7 +66,7 @@ def read_numbers(
     return values, _unreadable(column.name, "numbers", factor, valid, count_markers)
 
 
-def numbers_or_missing(column: Column) -> tuple[NDArray[np.float64], list[str]]:
+def numbers_or_missing(column: Column) -> tuple[NDArray[np.float64], Sequence[str]]:
     """A column that must hold numbers, such as a target, with the format that reads most of it.
 
     Also returns the strings that are neither numbers nor markers, the most frequent first.
@@ -170,11 +171,11 @@ def _no_numbers(name: str, example: str, what: str) -> InvalidDataError:
     )
 
 
-def _rejected(factor: Factor, valid: NDArray[np.bool_]) -> list[str]:
+def _rejected(factor: Factor, valid: NDArray[np.bool_]) -> Sequence[str]:
     """Strings that could not be read, those that occur most often first."""
     counts = np.where(valid, 0, factor.counts(None)[:-1])
     order = np.argsort(-counts, kind="stable")
-    return [factor.values[k] for k in order[: np.count_nonzero(counts)]]
+    return choose(factor.values, order[: np.count_nonzero(counts)])
 
 
 def _unreadable(

@@ -18,8 +18,13 @@ _NUMBER_KINDS = "iufb"
 class TableSource(Protocol):
     """What :class:`~tabnsm.tables.Table` needs of a library."""
 
-    n_rows: int
-    n_columns: int
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
 
     @property
     def is_number(self) -> list[bool]:

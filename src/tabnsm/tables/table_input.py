@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError
-from tabnsm.tables.column import Column
+from tabnsm.tables.column import Column, Factor
+from tabnsm.tables.dataset import DatasetSource, is_dataset, open_dataset
 from tabnsm.tables.mapping import read_mapping
 from tabnsm.tables.sources import (
     ArraySource,
@@ -21,6 +22,7 @@ from tabnsm.tables.sources import (
     complex_error,
 )
 from tabnsm.tables.sparse import SparseSource, is_sparse
+from tabnsm.work_folder import WorkFolder
 
 
 class Table:
@@ -48,8 +50,9 @@ class Table:
         """Wrap a pandas, polars or pyarrow table, a 2-D array, a list of rows or a dict of columns.
 
         Arrays may be sparse matrices of scipy. Any other eager frame that narwhals knows is read
-        through arrow. Raises `InvalidDataError` if it has fewer than `min_rows` rows, is not two-
-        dimensional, complex, lazy, or has two columns of one name.
+        through arrow. A path, or a pyarrow Dataset, is read a column at a time. Raises
+        `InvalidDataError` if it has fewer than `min_rows` rows, is not two-dimensional, complex,
+        lazy, or has two columns of one name.
         """
         if isinstance(X, Table):
             return X
@@ -86,9 +89,17 @@ class Table:
         """One column with its conversions."""
         if self._kept is None:
             return self._read_column(name)
-        if name not in self._kept:
-            self._kept[name] = self._read_column(name)
-        return self._kept[name]
+        if name in self._kept:
+            return self._kept[name]
+        column = self._read_column(name)
+        if self.dataset is None or column.is_stored or len(self._kept) < self.dataset.max_kept:
+            self._kept[name] = column
+        return column
+
+    @property
+    def dataset(self) -> DatasetSource | None:
+        """The files that the columns are read from, if they are not in memory."""
+        return self._source if isinstance(self._source, DatasetSource) else None
 
     @contextmanager
     def keep_columns(self) -> Iterator[None]:
@@ -115,7 +126,12 @@ class Table:
             self._kept = None
 
     def _read_column(self, name: str) -> Column:
-        return Column(name, self._source.arrow(self._positions[name], name))
+        position = self._positions[name]
+        data = self._source.arrow(position, name)
+        if isinstance(data, Factor):
+            return Column.from_factor(name, data)
+        is_written = self.dataset is not None and self.dataset.is_written(position)
+        return Column(name, data, is_written=is_written)
 
     def numbers(self, positions: Sequence[int]) -> NDArray[Any]:
         """Several number columns as one matrix, NaN where missing.
@@ -129,9 +145,31 @@ class Table:
         """Some rows as a table of their own."""
         return Table(self._source.take(np.asarray(rows)), self.names, self.has_names)
 
+    def with_folder(self, folder: WorkFolder | None) -> Table:
+        """The same table; of a dataset, strings that are too many for memory go to a folder."""
+        if self.dataset is None:
+            return self
+        source = self.dataset.select(range(self.n_columns))
+        source.folder = folder
+        return Table(source, self.names, self.has_names)
+
+    def part(self, start: int, stop: int) -> Table:
+        """Consecutive rows of a dataset, which are read without the others."""
+        assert self.dataset is not None
+        return Table(self.dataset.part(start, stop), self.names, self.has_names)
+
+    def without(self, names: Sequence[str]) -> Table:
+        """The other columns of a dataset as a table of their own."""
+        assert self.dataset is not None
+        kept = [position for name, position in self._positions.items() if name not in names]
+        return Table(self.dataset.select(kept), [self.names[k] for k in kept], self.has_names)
+
 
 def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
     """Find the library a table comes from without importing one that is not in use."""
+    if is_dataset(X):
+        source = open_dataset(X)
+        return source, source.names
     import narwhals as nw
 
     X = nw.to_native(X, pass_through=True)
@@ -153,7 +191,8 @@ def _read(X: Any) -> tuple[TableSource, list[Any] | None]:
     frame = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
         raise InvalidDataError(
-            f"A table must be in memory, got a lazy {type(X).__name__}. Call .collect() on it."
+            f"A table must be in memory, got a lazy {type(X).__name__}. Call .collect() on it, or "
+            "pass the path of its Parquet files."
         )
     if isinstance(frame, nw.Series):
         raise _not_two_dimensional(1, X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,12 +54,21 @@ class BertForward:
 
     @classmethod
     def of(cls, bert: Any, precision: str) -> BertForward:
-        """Read the weights of a model of transformers.
+        """Read the weights of a model of transformers; see `from_weights`.
 
-        In float32 it shares embeddings and norms with the model. Raises AttributeError or KeyError
-        if the model is not built like BERT.
+        In float32 it shares embeddings and norms with the model.
         """
-        weights = {name: tensor.detach().float() for name, tensor in bert.state_dict().items()}
+        return cls.from_weights(bert.state_dict(), bert.config.to_dict(), precision)
+
+    @classmethod
+    def from_weights(
+        cls, tensors: Mapping[str, Tensor], config: Mapping[str, Any], precision: str
+    ) -> BertForward:
+        """Take weights and settings by the names that transformers gives them.
+
+        Raises AttributeError or KeyError if the model is not built like BERT.
+        """
+        weights = {name: tensor.detach().float() for name, tensor in tensors.items()}
 
         def norm(name: str) -> Norm:
             return Norm(weights[f"{name}.weight"], weights[f"{name}.bias"])
@@ -89,9 +98,9 @@ class BertForward:
             words=weights["embeddings.word_embeddings.weight"],
             positions=weights["embeddings.position_embeddings.weight"] + segment,
             embedding_norm=norm("embeddings.LayerNorm"),
-            layers=tuple(layer(f"encoder.layer.{k}") for k in range(bert.config.num_hidden_layers)),
-            n_heads=bert.config.num_attention_heads,
-            eps=bert.config.layer_norm_eps,
+            layers=tuple(layer(f"encoder.layer.{k}") for k in range(config["num_hidden_layers"])),
+            n_heads=config["num_attention_heads"],
+            eps=config["layer_norm_eps"],
         )
 
     @torch.inference_mode()
@@ -102,6 +111,15 @@ class BertForward:
         x, projected = self._begin(first, ids)
         x = self._finish(first, x, projected, n_texts)
         for layer in others:
+            x = self._finish(layer, x, layer.attention_in(x), n_texts)
+        return F.normalize(x.view(n_texts, n_tokens, -1).mean(1), dim=1)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """The same as a call, without a step that depends on the values of the tokens."""
+        n_texts, n_tokens = ids.shape
+        x = F.embedding(ids, self.words) + self.positions[:n_tokens]
+        x = self._norm(x.flatten(0, 1), self.embedding_norm)  # (n_texts * n_tokens, d_text)
+        for layer in self.layers:
             x = self._finish(layer, x, layer.attention_in(x), n_texts)
         return F.normalize(x.view(n_texts, n_tokens, -1).mean(1), dim=1)
 

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.errors import MissingExtraError, ModelFileError
-from tabnsm.text.sentence import SentenceEncoder, find_folder, fingerprint_of
+from tabnsm.text.minilm import MINILM, minilm_folder
+from tabnsm.text.sentence import SentenceEncoder, fingerprint_of
+from tabnsm.text.transformer import EXTRA, PURPOSE
 
 
 class DeferredEncoder:
-    """A sentence-transformers model on this machine, known by its files until it is used.
+    """A sentence encoder on this machine, known by its files until it is used.
 
-    Strings whose embeddings are cached need no model, and to build one takes seconds.
+    Strings whose embeddings are cached need no model, and to build one takes time.
     """
 
     def __init__(self, name: str, precision: str, fingerprint: str, d_text: int) -> None:
@@ -30,17 +32,23 @@ class DeferredEncoder:
     def find(cls, name: str, precision: str, d_text: int) -> DeferredEncoder | None:
         """The model of that name, if its fingerprint can be computed without building it.
 
-        None if it must be loaded to know it. Needs the extra "text".
+        None if it must be loaded to know it. Raises `MissingExtraError` if what loads it is not
+        installed.
         """
-        if importlib.util.find_spec("sentence_transformers") is None:
-            raise MissingExtraError("text", "Text columns")
-        folder = find_folder(name)
+        is_minilm = name == MINILM
+        if importlib.util.find_spec("tokenizers" if is_minilm else "sentence_transformers") is None:
+            raise MissingExtraError(*(("text", "Text columns") if is_minilm else (EXTRA, PURPOSE)))
+        folder = minilm_folder() if is_minilm else Path(name)
         try:
             stamp = (folder / "model.safetensors").stat()
             fingerprint = _of_files(folder, precision, stamp.st_mtime_ns, stamp.st_size)
         except Exception:  # files of any shape: loading reports what is wrong with them
             return None
         return cls(name, precision, fingerprint, d_text)
+
+    def load(self) -> SentenceEncoder:
+        """The encoder itself."""
+        return self._encoder
 
     @cached_property
     def _encoder(self) -> SentenceEncoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,38 +38,41 @@ class TextTooSlowError(Exception):
 
 
 def embed_texts(
-    texts: list[str],
+    texts: Sequence[str],
     encoder: TextEncoder,
     *,
     use_cache: bool,
     verbose: int = 0,
     seconds_left: SecondsLeft | None = None,
+    out: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Embed strings; alike lengths go together, so that the encoder has little to pad.
 
     Strings are distinct. Of the `seconds_left` of a time limit they may take half, else
-    `TextTooSlowError` is raised; those embedded so far are in the cache.
+    `TextTooSlowError` is raised; those embedded so far are in the cache. `out`, of shape
+    (len(texts), d_text), takes the embeddings; None is a new array.
     """
-    embeddings = np.empty((len(texts), encoder.d_text), dtype=np.float32)
-    order = np.argsort([len(text) for text in texts], kind="stable")
+    embeddings = np.empty((len(texts), encoder.d_text), dtype=np.float32) if out is None else out
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    order = np.argsort(lengths, kind="stable")
     progress = TextProgress(verbose)
     with progress, _open_cache(encoder, use_cache) as cache:
         progress.look_up(len(texts))
         missing = order if cache is None else _look_up(texts, order, cache, embeddings)
-        work = _Work([texts[k] for k in missing], seconds_left)
+        work = _Work(lengths[missing], seconds_left)
         progress.begin(len(missing), work.total)
         for batch in _batches(missing, seconds_left is not None):
             new = [texts[k] for k in batch]
             embeddings[batch] = encoder.encode(new)
             if cache is not None:
                 cache.put(new, embeddings[batch])
-            progress.done(len(new), _work_of(new))
-            work.done(new)
+            progress.done(len(new), _work_of(lengths[batch]))
+            work.done(lengths[batch])
     return embeddings
 
 
 def _look_up(
-    texts: list[str], order: NDArray[np.int64], cache: TextCache, out: NDArray[np.float32]
+    texts: Sequence[str], order: NDArray[np.int64], cache: TextCache, out: NDArray[np.float32]
 ) -> NDArray[np.int64]:
     """Fill in what the cache has; the places of what it has not, in the same order."""
     missing = []
@@ -95,16 +98,16 @@ def _batches(places: NDArray[np.int64], is_timed: bool) -> list[NDArray[np.int64
 class _Work:
     """How much of the texts is done, how long the rest takes, and whether there is time for it."""
 
-    def __init__(self, texts: list[str], seconds_left: SecondsLeft | None) -> None:
+    def __init__(self, lengths: NDArray[np.int64], seconds_left: SecondsLeft | None) -> None:
         self.seconds_left = seconds_left
-        self.total, self.n_texts = _work_of(texts), len(texts)
+        self.total, self.n_texts = _work_of(lengths), len(lengths)
         self.finished, self.n_done = 0, 0
         self.started = time.monotonic()
 
-    def done(self, texts: list[str]) -> None:
+    def done(self, lengths: NDArray[np.int64]) -> None:
         is_first = self.n_done == 0
-        self.finished += _work_of(texts)
-        self.n_done += len(texts)
+        self.finished += _work_of(lengths)
+        self.n_done += len(lengths)
         n_left = self.n_texts - self.n_done
         if self.seconds_left is None or not n_left:
             return
@@ -117,8 +120,8 @@ class _Work:
             raise TextTooSlowError(work, seconds, left, self.n_done)
 
 
-def _work_of(texts: list[str]) -> int:
-    return sum(_FIXED_WORK + min(len(text), _MAX_WORK) for text in texts)
+def _work_of(lengths: NDArray[np.int64]) -> int:
+    return int(np.sum(_FIXED_WORK + np.minimum(lengths, _MAX_WORK)))
 
 
 def _open_cache(

@@ -62,23 +62,23 @@ class TextProjection:
             for spectrum, width in zip(spectra, widths, strict=True)
         ]
 
-    def __call__(self, embeddings: Tensor) -> Tensor:
+    def __call__(self, embeddings: Tensor, out: Tensor | None = None) -> Tensor:
         """Features of texts; overwrites the embeddings where there are no directions.
 
-        A row's bits do not depend on the others.
+        A row's bits do not depend on the others. Else `out` takes them; None is a new tensor.
         """
         if self.directions is None:
             for part in torch.split(embeddings, _STATISTICS_ROWS):
                 part.copy_((part - self.center) / self.scale)
             return embeddings
-        features = torch.empty(len(embeddings), len(self.scale))
+        features = torch.empty(len(embeddings), len(self.scale)) if out is None else out
         # Products of one fixed shape: a smaller one may add in another order.
         tile = torch.zeros(_ROWS, len(self.center), dtype=torch.float64)
-        for part, out in zip(
+        for part, place in zip(
             torch.split(embeddings, _ROWS), torch.split(features, _ROWS), strict=True
         ):
             tile[: len(part)] = part - self.center
-            out.copy_(((tile @ self.directions) / self.scale)[: len(part)])
+            place.copy_(((tile @ self.directions) / self.scale)[: len(part)])
         return features
 
 

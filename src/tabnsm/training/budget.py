@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 clock: Callable[[], float] = time.monotonic
 """Seconds that pass; measurements on a busy machine count those of the process instead."""
@@ -48,3 +49,22 @@ class TimeBudget:
     def charge(self, seconds: float) -> None:
         """Count seconds that an earlier run, which is resumed, has used."""
         self._ends -= seconds
+
+    @contextmanager
+    def reserved(self, seconds: float) -> Iterator[None]:
+        """Set seconds apart for what comes after this block.
+
+        Examples
+        --------
+        >>> budget = TimeBudget(60.0)
+        >>> with budget.reserved(20.0):
+        ...     budget.seconds_left() <= 40
+        True
+        >>> budget.seconds_left() > 50
+        True
+        """
+        self._ends -= seconds
+        try:
+            yield
+        finally:
+            self._ends += seconds

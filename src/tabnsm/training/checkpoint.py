@@ -62,7 +62,7 @@ class Checkpoint:
         written stays, the first failure in a row is reported, and the next epoch tries again.
         """
         try:
-            self._write(state)
+            self.write(state)
         except OSError as error:
             if not self.has_failed:
                 self._report_failure(error)
@@ -82,7 +82,8 @@ class Checkpoint:
             "on another one."
         )
 
-    def _write(self, state: TrainingState) -> None:
+    def write(self, state: TrainingState) -> None:
+        """Write everything that the next epoch depends on, or raise why not."""
         tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
         tensors |= {f"model.{k}": v for k, v in state.model.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in state.best_weights.items()}

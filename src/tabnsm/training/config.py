@@ -45,9 +45,9 @@ class TrainingConfig:
     gradient_clip : float, default 1.0
         Largest norm of the whole gradient.
     time_limit : float or None, default None
-        Seconds from the call of `fit` after which no further step is begun; the best epoch so far
-        is kept. Of several networks, those that cannot be finished by then are left out, but for
-        the first.
+        Seconds from the call of `fit`. A part is set apart for what follows training; when the
+        others are over, no further step is begun, and the best epoch so far is kept. Of several
+        networks, those that cannot be finished by then are left out, but for the first.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training; "auto" takes bfloat16 on a GPU that has it, float32 elsewhere.
         Prediction is always float32.

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 
-from tabnsm.container import content_hash
 from tabnsm.errors import warn
 from tabnsm.nn.ensemble import join_networks
 from tabnsm.nn.model import TabNSM
 from tabnsm.threads import set_thread_count, thread_count
-from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget
+from tabnsm.training.callbacks import STOPPED, CallbackList
 from tabnsm.training.checkpoint import Checkpoint, CheckpointFolder
-from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History, ValidationScores
 from tabnsm.training.interrupts import is_one_of_many_fits
-from tabnsm.training.jobs import MIN_SECONDS, pays_off, side_by_side
+from tabnsm.training.jobs import MIN_SECONDS, pays_off, requested_jobs, side_by_side
 from tabnsm.training.kept import KeptNetworks
 from tabnsm.training.loop import (
     Report,
     Trainer,
     TrainingDivergedError,
     TrainingState,
-    make_optimizer,
 )
+from tabnsm.training.network import fingerprint, initial_state, make_trainer, new_network
 from tabnsm.training.network_queue import CUT_SHORT, NetworkQueue, is_finished
-from tabnsm.training.objective import Objective
-from tabnsm.training.rise import RiseSampler
 from tabnsm.training.workers import (
     EpochDone,
     Event,
@@ -87,11 +81,13 @@ class EnsembleTraining:
         self.n_networks = cast("int", self.config.n_ensemble)  # resolved
         self.budget = budget or TimeBudget(self.config.time_limit)
         self.n_jobs = side_by_side(n_jobs, self.n_networks, device)
-        self.only_if_it_pays = n_jobs is None
+        self.only_if_it_pays = requested_jobs(n_jobs) is None
         self._kept = KeptNetworks(self.n_networks)
         self.messages = self._kept.messages
         self._relayed: set[str] = set()
         self._cut = ""
+        self.progress: TrainingProgress | None = None
+        self.callbacks = CallbackList()
 
     @property
     def kept(self) -> list[tuple[TabNSM, History]]:
@@ -107,17 +103,28 @@ class EnsembleTraining:
         return [model for model, _ in self.kept]
 
     @property
+    def numbers(self) -> list[int]:
+        """Which of the networks these are, counted from 0."""
+        return self._kept.numbers
+
+    @property
     def histories(self) -> list[History]:
         """Their histories."""
         return [history for _, history in self.kept]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether Ctrl-C or the time limit ended it, so that it may be resumed."""
+        return any(history.stop_reason.startswith(CUT_SHORT) for history in self.histories)
 
     def train(
         self,
         checkpoint_dir: str | Path | None,
         resume: bool,
         progress: TrainingProgress | None = None,
+        callbacks: CallbackList | None = None,
     ) -> None:
-        """Train all networks; Ctrl-C or the time limit keep the finished ones, or the first.
+        """Train all networks; what ends it early keeps the finished ones, or the first.
 
         Ctrl-C goes on to the caller before the first epoch is done, and where the caller fits
         many times.
@@ -130,6 +137,8 @@ class EnsembleTraining:
             Whether to continue what the folder holds.
         progress : TrainingProgress or None
             Shows every epoch.
+        callbacks : CallbackList or None
+            Told about every epoch and network; may stop training.
         """
         folder = None
         if checkpoint_dir is not None:
@@ -137,6 +146,7 @@ class EnsembleTraining:
         resumed = {} if folder is None else folder.open(resume)
         n_threads = thread_count()
         self.progress = progress
+        self.callbacks = callbacks or self.callbacks
         self.networks = NetworkQueue(self.n_networks, self.budget, self.n_jobs, resumed)
         n_each = max(n_threads // self.n_jobs, 1)
         self.pool = WorkerPool(self.prepared, self.networks, n_each, folder, resume)
@@ -189,8 +199,7 @@ class EnsembleTraining:
 
     def _train_number(self, number: int, checkpoint: Checkpoint | None, resume: bool) -> None:
         """Train a network in this process, unless there is no time for it."""
-        generator = network_generator(self.prepared, number)
-        state = self._begin(generator, checkpoint if resume else None)
+        state = self._begin(number, checkpoint if resume else None)
         if self.networks.lacks_time(state.history):
             self.networks.begun.discard(number)
             self._end(self._limit_reached())
@@ -204,10 +213,24 @@ class EnsembleTraining:
         self._cut = cut if cut == "interrupted" else self._cut or cut
         self.networks.close()
 
-    def _at_epoch(self, number: int, history: History) -> None:
-        """Show an epoch, look what the workers did, and start them where it pays off."""
+    def _report(self, number: int, history: History) -> None:
+        """Show an epoch, and let the callbacks know it."""
         if self.progress is not None:
             self.progress.of_network(number)(history)
+        self._stop_if(self.callbacks.on_epoch(number + 1, history))
+
+    def _stop_if(self, is_stopped: bool) -> None:
+        """End all networks with the epochs that they are in, where a callback wants it."""
+        if is_stopped:
+            self._end(STOPPED)
+            self.pool.stop()
+
+    def _at_epoch(self, number: int, history: History) -> bool:
+        """Report an epoch, look what the workers did, and start them where it pays off.
+
+        Returns whether a callback stops training.
+        """
+        self._report(number, history)
         self._collect()
         n_left, training = self.networks.n_left, self.config
         seconds = [record.seconds for record in history]
@@ -217,6 +240,7 @@ class EnsembleTraining:
             and pays_off(seconds, n_left, training.max_epochs, training.patience)
         ):
             self._start_workers()
+        return self._cut == STOPPED
 
     def _start_workers(self) -> None:
         """Start as many workers as there are jobs for, once."""
@@ -225,9 +249,9 @@ class EnsembleTraining:
             self.pool.start(n_workers)
             set_thread_count(self.pool.n_threads)
 
-    def _begin(self, generator: torch.Generator, resumed: Checkpoint | None) -> TrainingState:
+    def _begin(self, number: int, resumed: Checkpoint | None) -> TrainingState:
         """A network as it begins, or as an earlier run left it."""
-        state = initial_state(self.prepared, generator, self.device)
+        state = initial_state(self.prepared, number, self.device)
         if resumed is not None:
             resumed.load(state)
         self.networks.charge(state.history)
@@ -257,18 +281,18 @@ class EnsembleTraining:
                 return
         if self._kept.add(number, reason, model, history):
             self.networks.count(history)
+            self._stop_if(self.callbacks.on_network(number + 1, history))
         if reason.startswith(CUT_SHORT):
             self._end(reason)
 
     def _collect(self) -> None:
-        """Act on all that the workers have reported."""
-        while not self.pool.events.empty():
+        """Act on all that the workers have reported; after a stop, once the first is kept."""
+        while not self.pool.events.empty() and (self._kept or self._cut != STOPPED):
             self._handle(self.pool.wait(0.0))
 
     def _handle(self, event: Event | None) -> None:
         if isinstance(event, EpochDone):
-            if self.progress is not None:
-                self.progress.of_network(event.number)(event.history)
+            self._report(event.number, event.history)
         elif isinstance(event, NetworkDone):
             model = None
             if event.weights:
@@ -284,86 +308,3 @@ class EnsembleTraining:
 
     def _limit_reached(self) -> str:
         return f"time_limit={self.config.time_limit:g} s reached"
-
-
-def make_trainer(
-    prepared: PreparedFit,
-    device: torch.device,
-    report: Report | None = None,
-    budget: TimeBudget | None = None,
-) -> Trainer:
-    """What trains one network; `report` and `budget` as in `Trainer`."""
-    objective = prepared.options.objective
-    return Trainer(
-        prepared.options.training,
-        Objective(objective, objective.losses_of(prepared.data.train_target)),
-        prepared.target,
-        prepared.data,
-        device,
-        report,
-        budget,
-    )
-
-
-def network_generator(prepared: PreparedFit, number: int) -> torch.Generator:
-    """Random numbers of a network: the first one goes on from the draws of the split."""
-    if number == 0:
-        return prepared.generator()
-    return torch.Generator().manual_seed(prepared.seed + number)
-
-
-def new_network(prepared: PreparedFit, generator: torch.Generator, device: torch.device) -> TabNSM:
-    """A network as `generator` begins it."""
-    encoder = prepared.encoder
-    return TabNSM(
-        encoder.n_features,
-        category_sizes=encoder.category_sizes,
-        bins=encoder.bins,
-        n_targets=prepared.target.n_targets,
-        generator=generator,
-        **dataclasses.asdict(prepared.options.architecture),
-    ).to(device)
-
-
-def initial_state(
-    prepared: PreparedFit, generator: torch.Generator, device: torch.device
-) -> TrainingState:
-    """A network as `generator` begins it, and all that training it needs."""
-    options = prepared.options
-    model = new_network(prepared, generator, device)
-    training = options.training
-    return TrainingState(
-        model=model,
-        optimizer=make_optimizer(model, training),
-        average=WeightAverage(model, training.ema_decay),
-        sampler=RiseSampler(prepared.data.train.n_rows, options.rise, generator),
-        monitor=ValidationMonitor(training.patience, training.scheduler_patience),
-        generator=generator,
-        best_weights={},
-        history=History(eval_metric=training.eval_metric),
-    )
-
-
-def fingerprint(prepared: PreparedFit) -> str:
-    """Hash of all that decides the bits of a run, but for how long and how loudly it runs."""
-    data = prepared.data
-    tensors, meta = prepared.encoder.to_state()
-    for part in ("train", "validation"):
-        table = getattr(data, part)
-        tensors[f"{part}.dense"] = table.dense
-        for k, text in enumerate(table.texts):
-            tensors[f"{part}.text_index.{k}"] = text.index
-            tensors[f"{part}.text.{k}"] = text.values
-        tensors[f"{part}.target"] = torch.from_numpy(getattr(data, f"{part}_target"))
-        weight = getattr(data, f"{part}_weight")
-        if weight is not None:
-            tensors[f"{part}.weight"] = torch.from_numpy(weight)
-    stated: dict[str, Any] = prepared.options.to_dict()
-    stated |= {"seed": prepared.seed, "columns": meta["columns"]}
-    for config, name in (
-        ("encoder", "verbose"),
-        ("encoder", "text_cache"),
-        ("training", "time_limit"),
-    ):
-        del stated[config][name]
-    return content_hash(tensors, json.dumps(stated, sort_keys=True))

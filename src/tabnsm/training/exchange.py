@@ -72,6 +72,29 @@ def write_fit(prepared: PreparedFit) -> tuple[IO[bytes], dict[str, Any]]:
     file : binary file
         With the arrays.
     meta : dict
+        What `pack_fit` returns.
+    """
+    file = tempfile.TemporaryFile(prefix="tabnsm-")  # noqa: SIM115
+    try:
+        meta = pack_fit(prepared, file)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return file, meta
+
+
+def pack_fit(prepared: PreparedFit, file: IO[bytes]) -> dict[str, Any]:
+    """Write the arrays that train networks to a file.
+
+    Parameters
+    ----------
+    prepared : PreparedFit
+    file : binary file
+
+    Returns
+    -------
+    dict
         JSON-able; where each array is, and everything else.
     """
     arrays = _arrays(prepared)
@@ -81,7 +104,10 @@ def write_fit(prepared: PreparedFit) -> tuple[IO[bytes], dict[str, Any]]:
     sizes = encoder.category_sizes
     if encoder.bins is not None:
         arrays["bins"] = encoder.bins.numpy()
+    for number, weights in enumerate(prepared.start):
+        arrays |= {f"start.{number}.{name}": tensor.numpy() for name, tensor in weights.items()}
     meta = {
+        "n_started": len(prepared.start),
         "n_features": encoder.n_features,
         "category_sizes": None if sizes is None else [int(size) for size in sizes],
         "n_texts": {part: len(getattr(prepared.data, part).texts) for part in _PARTS},
@@ -89,14 +115,7 @@ def write_fit(prepared: PreparedFit) -> tuple[IO[bytes], dict[str, Any]]:
         "options": {name: asdict(getattr(prepared.options, name)) for name in _CONFIGS},
         "seed": prepared.seed,
     }
-    file = tempfile.TemporaryFile(prefix="tabnsm-")  # noqa: SIM115
-    try:
-        index = {name: _append(file, array) for name, array in arrays.items()}
-        file.flush()
-    except BaseException:
-        file.close()
-        raise
-    return file, meta | {"arrays": index}
+    return meta | {"arrays": {name: _append(file, array) for name, array in arrays.items()}}
 
 
 def read_fit(descriptor: int, meta: Mapping[str, Any]) -> PreparedFit:
@@ -114,7 +133,11 @@ def read_fit(descriptor: int, meta: Mapping[str, Any]) -> PreparedFit:
         Without an encoder of tables: it trains networks and does nothing else.
     """
     # Copied where it is written to, which nothing does: torch wants arrays that could be.
-    memory = mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+    return unpack_fit(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY), meta)
+
+
+def unpack_fit(memory: Any, meta: Mapping[str, Any]) -> PreparedFit:
+    """The fit whose arrays `pack_fit` has written to this buffer; they are not copied."""
     arrays = {
         name: np.ndarray(tuple(shape), np.dtype(kind), memory, offset)
         for name, (kind, shape, offset) in meta["arrays"].items()
@@ -131,11 +154,7 @@ def read_fit(descriptor: int, meta: Mapping[str, Any]) -> PreparedFit:
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     sizes = meta["category_sizes"]
     shape = EncodedShape(meta["n_features"], sizes, tensors.get("bins"))
-    target = TargetModel.from_state(
-        {k.removeprefix("target."): v for k, v in tensors.items() if k.startswith("target.")},
-        meta["target"],
-        sizes or (),
-    )
+    target = TargetModel.from_state(_part(tensors, "target."), meta["target"], sizes or ())
     configs = {name: config(**meta["options"][name]) for name, config in _CONFIGS.items()}
     return PreparedFit(
         cast("TableEncoder", shape),
@@ -144,7 +163,12 @@ def read_fit(descriptor: int, meta: Mapping[str, Any]) -> PreparedFit:
         cast("Options", SimpleNamespace(**configs)),
         meta["seed"],
         tensors["generator_state"],
+        tuple(_part(tensors, f"start.{number}.") for number in range(meta["n_started"])),
     )
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def send(pipe: IO[bytes], message: Mapping[str, Any], tensors: Mapping[str, Tensor] | None) -> None:

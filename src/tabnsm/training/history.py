@@ -45,7 +45,7 @@ class EpochRecord:
         In units of the target; of several, the mean in standard deviations of each.
     learning_rate : float
     seconds : float
-        Wall time since training began.
+        Wall time since training began, callbacks left out.
     refreshed : bool
         Whether RISE refreshed its sampling weights before this epoch.
     validation_mae : float or None

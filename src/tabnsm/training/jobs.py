@@ -5,18 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import joblib
 import numpy as np
 import torch
+from joblib.parallel import get_active_backend
 
 from tabnsm.rules import is_integer, require
-from tabnsm.threads import thread_count
+from tabnsm.threads import is_job_of_threads, thread_count
 from tabnsm.training import budget
 from tabnsm.training.early_stopping import Patience, epochs_to_wait
 
@@ -36,6 +35,21 @@ cores), got 0.
     require(n_jobs is None or (is_integer(n_jobs, -(2**31)) and n_jobs != 0), rule, n_jobs)
 
 
+def requested_jobs(n_jobs: int | None) -> int | None:
+    """The number of jobs that was asked for: the option, else joblib's context, else None.
+
+    Examples
+    --------
+    >>> with joblib.parallel_config(n_jobs=-2):
+    ...     requested_jobs(None), requested_jobs(3)
+    (-2, 3)
+    """
+    if n_jobs is not None:
+        return int(n_jobs)
+    found: int | None = get_active_backend()[1]
+    return found
+
+
 def side_by_side(n_jobs: int | None, n_networks: int, device: torch.device) -> int:
     """Most networks to train at the same time, this process's own included.
 
@@ -45,7 +59,8 @@ def side_by_side(n_jobs: int | None, n_networks: int, device: torch.device) -> i
     Parameters
     ----------
     n_jobs : int or None
-        As in scikit-learn: -1 is all cores, -2 all but one. None is as many as torch has threads.
+        As in scikit-learn: -1 is all cores, -2 all but one. None is the number of an active
+        ``joblib.parallel_config``; without one, as many as torch has threads.
     n_networks : int
     device : torch.device
 
@@ -58,16 +73,17 @@ def side_by_side(n_jobs: int | None, n_networks: int, device: torch.device) -> i
     >>> side_by_side(1, 8, torch.device("cpu"))
     1
     """
+    n_jobs = requested_jobs(n_jobs)
     if n_networks == 1 or n_jobs == 1 or device.type != "cpu" or not can_start_workers():
         return 1
     if budget.clock is not time.monotonic:
         return 1  # one that counts the work of this process would not count the workers'
+    if is_job_of_threads():
+        return 1
     if n_jobs is None:
         wanted = thread_count()
     else:
         wanted = int(n_jobs) if n_jobs > 0 else max(joblib.cpu_count() + 1 + int(n_jobs), 1)
-    if _is_job_of_threads():
-        return 1
     if multiprocessing.current_process().name != "MainProcess":
         wanted = min(wanted, thread_count())
     return min(wanted, n_networks)
@@ -80,18 +96,6 @@ def can_start_workers() -> bool:
     """
     name = Path(sys.executable or "").name.lower()
     return os.name == "posix" and name.startswith("python") and not hasattr(sys, "frozen")
-
-
-def _is_job_of_threads() -> bool:
-    """Whether joblib runs this fit in a thread, beside others in this process."""
-    if threading.current_thread() is threading.main_thread():
-        return False
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "") == "joblib.parallel":
-            return True
-        frame = frame.f_back
-    return False
 
 
 def pays_off(

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from tabnsm.nn.model import TabNSM
+from tabnsm.training.callbacks import STOPPED
 from tabnsm.training.history import History
 from tabnsm.training.network_queue import CUT_SHORT
 
@@ -44,6 +45,11 @@ class KeptNetworks:
         """Networks and their histories, in the order of their numbers."""
         return [self._by_number[number] for number in sorted(self._by_number)]
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the networks in `pairs`."""
+        return sorted(self._by_number)
+
     def add(self, number: int, reason: str, model: TabNSM | None, history: History) -> bool:
         """Keep a network that is finished, the first, or good enough; else say why not.
 
@@ -80,8 +86,9 @@ class KeptNetworks:
         return is_kept
 
     def _gains_by(self, reason: str, history: History) -> bool:
-        """Whether a network that ran out of time predicts about as well as those that are kept."""
-        if not reason.startswith("time_limit") or not history.epochs or not self._by_number:
+        """Whether a network that was cut short predicts about as well as those that are kept."""
+        is_cut = reason.startswith(("time_limit", STOPPED))
+        if not is_cut or not history.epochs or not self._by_number:
             return False
         scores = [kept.metric_of(kept.best) for _, kept in self._by_number.values()]
         return history.metric_of(history.best) <= MAX_SCORE * sum(scores) / len(scores)

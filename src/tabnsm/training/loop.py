@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
+from tabnsm.columns.large import LARGE_ROWS, row_slices
 from tabnsm.errors import TabNSMError
 from tabnsm.metrics import near_one, weighted_mae, weighted_rmse
 from tabnsm.prediction import predict_rows
 from tabnsm.target import TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget, now
-from tabnsm.training.checkpoint import Checkpoint
+from tabnsm.training.callbacks import STOPPED
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import EpochRecord, History, ValidationScores
 from tabnsm.training.objective import Objective
+from tabnsm.training.read_ahead import read_ahead
 from tabnsm.training.rise import RiseSampler
 from tabnsm.training.rows import TrainingData
 
-Report = Callable[[History], None]
+Report = Callable[[History], bool | None]
 
 
 class TrainingDivergedError(TabNSMError):
@@ -51,6 +54,34 @@ class TrainingState:
     history: History = field(default_factory=History)
 
 
+@dataclass(frozen=True)
+class WholeRows:
+    """What training on a part of the rows must know of all of them.
+
+    Parameters
+    ----------
+    n_rows : int
+    bounds : list of (float, float)
+        Least and greatest value of each standardised target.
+    """
+
+    n_rows: int
+    bounds: list[tuple[float, float]]
+
+    @classmethod
+    def of(cls, standard: Tensor) -> WholeRows:
+        """Of standardised targets, (n, t), NaN where missing."""
+        known = [y[~y.isnan()] for y in standard.unbind(1)]
+        return cls(len(standard), [(float(y.min()), float(y.max())) for y in known])
+
+
+class Saves(Protocol):
+    """What keeps the state of training after every epoch."""
+
+    def save(self, state: TrainingState) -> None:
+        """Keep everything that the next epoch depends on."""
+
+
 class Trainer:
     """Fit a model to encoded rows, keep the epoch that validates best.
 
@@ -64,9 +95,12 @@ class Trainer:
         With the residuals of the target's linear fits in place of targets.
     device : torch.device
     report : callable or None
-        Called with the history after every epoch.
+        Called with the history after every epoch; a true answer ends training.
     budget : TimeBudget or None
         Time that is left; None counts `time_limit` from the start of `train`.
+    whole : WholeRows or None
+        Where `data` is a part of the rows: what to know of all of them. The mean of their
+        weights is then 1 already.
     """
 
     def __init__(
@@ -78,6 +112,7 @@ class Trainer:
         device: torch.device,
         report: Report | None = None,
         budget: TimeBudget | None = None,
+        whole: WholeRows | None = None,
     ) -> None:
         self.config = config
         self.objective = objective
@@ -87,21 +122,18 @@ class Trainer:
         self.report = report
         self.budget = budget
         self.standard = torch.from_numpy(target.standardize(data.train_target))  # (n, t)
-        known = [y[~y.isnan()] for y in self.standard.unbind(1)]
-        self.bounds = [(float(y.min()), float(y.max())) for y in known]
-        weight = data.train_weight
         self.weight = None
-        if weight is not None:
-            # Mean 1 over all rows, not within a batch: then a step's expectation is the gradient
-            # of the weighted risk.
-            weight, _ = near_one(weight)
-            self.weight = torch.as_tensor(weight / weight.mean(), dtype=torch.float32)
-        self.batch_size = config.resolved_batch_size(data.train.n_rows)
+        if data.train_weight is not None:
+            weight = mean_one(data.train_weight) if whole is None else data.train_weight
+            self.weight = torch.as_tensor(weight, dtype=torch.float32)
+        whole = whole or WholeRows.of(self.standard)
+        self.bounds = whole.bounds
+        self.batch_size = config.resolved_batch_size(whole.n_rows)
         self.autocast = _wants_bfloat16(config.precision, device)
         self.started = now()
         self.evaluate_seconds = 0.0
 
-    def train(self, state: TrainingState, checkpoint: Checkpoint | None = None) -> History:
+    def train(self, state: TrainingState, checkpoint: Saves | None = None) -> History:
         """Train until a stop, then put the best epoch's weights into the model.
 
         Ctrl-C after the first epoch, or a divergence, ends training like a stop: `stop_reason` is
@@ -122,8 +154,8 @@ class Trainer:
                 state.history.stop_reason = reason = self._is_over(state)
                 if checkpoint is not None:
                     checkpoint.save(state)
-                if self.report is not None:
-                    self.report(state.history)
+                if self._report(state.history) and not reason:
+                    state.history.stop_reason = reason = STOPPED
         except (KeyboardInterrupt, TrainingDivergedError) as stop:
             if not state.best_weights:
                 raise
@@ -133,12 +165,19 @@ class Trainer:
         state.model.eval()
         return state.history
 
+    def _report(self, history: History) -> bool:
+        """Whether to stop after this epoch; what that takes is no time of training."""
+        before = now()
+        stops = self.report is not None and bool(self.report(history))
+        self.started += now() - before
+        return stops
+
     def train_epoch(self, state: TrainingState) -> None:
         """One pass over rows drawn by RISE, then validation."""
         epoch = len(state.history) + 1
         refreshed = state.sampler.needs_refresh(len(state.history))
         # A pass over all training rows that ends beyond the limit would be of no use.
-        per_row = self.evaluate_seconds / self.data.validation.n_rows
+        per_row = self.evaluate_seconds / max(self.data.validation.n_rows, 1)
         refreshed = refreshed and not self._out_of_time(per_row * self.data.train.n_rows)
         if refreshed:
             state.sampler.refresh(self.row_losses(state.model))
@@ -146,14 +185,12 @@ class Trainer:
         for group in state.optimizer.param_groups:
             group["lr"] = learning_rate
         state.model.train()
-        batches = torch.split(state.sampler.epoch_rows(), self.batch_size)
-        total = 0.0
-        done = 0
-        for rows in batches:
-            total += self.train_step(state, rows)
-            done += 1
-            if self._out_of_time(self.evaluate_seconds):
-                break
+        losses = []
+        with read_ahead(self.data.train, self.epoch_batches(state)) as ahead:
+            for rows in ahead:
+                losses.append(self.train_step(state, rows))
+                if self._out_of_time(self.evaluate_seconds):
+                    break
         best_weights = state.best_weights
         with state.average.applied():
             rmse, mae, score = self._timed_evaluate(state.model)
@@ -163,28 +200,48 @@ class Trainer:
                 best_weights = {k: v.clone() for k, v in state.model.state_dict().items()}
         seconds = now() - self.started
         record = EpochRecord(
-            epoch, total / done, rmse, learning_rate, seconds, refreshed, mae, score
+            epoch, self.mean_loss(losses), rmse, learning_rate, seconds, refreshed, mae, score
         )
         # Together and last, so that Ctrl-C finds weights and history of the same epoch.
         state.history.epochs.append(record)
         state.history.best_epoch = state.monitor.best_epoch
         state.best_weights = best_weights
 
+    def epoch_batches(self, state: TrainingState) -> Sequence[Tensor]:
+        """Training rows of each step of an epoch."""
+        return torch.split(state.sampler.epoch_rows(), self.batch_size)
+
+    def mean_loss(self, losses: Sequence[float]) -> float:
+        """Mean over the steps of an epoch."""
+        return sum(losses) / len(losses)
+
     def train_step(self, state: TrainingState, rows: Tensor) -> float:
         """One step of AdamW on the given training rows; the batch's loss."""
+        loss = self.batch_loss(state.model, rows)
+        self.descend(state, loss)
+        return float(loss.detach())
+
+    def batch_loss(self, model: nn.Module, rows: Tensor) -> Tensor:
+        """Objective of some training rows."""
         x = self.data.train.gather(rows).to(self.device)  # (B, D)
         target = self.standard[rows].to(self.device)  # (B, t)
         weight = None if self.weight is None else self.weight[rows].to(self.device)
+        return self.loss_of(model, x, target, weight)
+
+    def loss_of(self, model: nn.Module, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+        """Objective of encoded rows, (B, D), with standardised targets, (B, t)."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            prediction = state.model(x)  # (B, t)
-        loss = self.objective.batch_loss(prediction.float(), target, weight)
+            prediction = model(x)  # (B, t)
+        return self.objective.batch_loss(prediction.float(), target, weight)
+
+    def descend(self, state: TrainingState, loss: Tensor) -> None:
+        """One step of the optimizer and of the average, down the gradient of a loss."""
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         weights = [weight for group in state.optimizer.param_groups for weight in group["params"]]
         nn.utils.clip_grad_norm_(weights, self.config.gradient_clip)
         state.optimizer.step()
         state.average.update()
-        return float(loss.detach())
 
     def evaluate(self, model: nn.Module) -> ValidationScores:
         """Scores on the validation rows, the one that the best epoch is chosen by among them.
@@ -223,7 +280,13 @@ class Trainer:
     def row_losses(self, model: nn.Module) -> Tensor:
         """Objective of each training row on the fixed grid of the training targets."""
         prediction = torch.from_numpy(predict_rows(model, self.data.train, self.device))
-        return self.objective.row_losses(prediction, self.standard, self.bounds)
+        if len(prediction) <= LARGE_ROWS:
+            return self.objective.row_losses(prediction, self.standard, self.bounds)
+        losses = [
+            self.objective.row_losses(prediction[rows], self.standard[rows], self.bounds)
+            for rows in row_slices(len(prediction))
+        ]
+        return torch.cat(losses)
 
     def _is_over(self, state: TrainingState) -> str:
         """Why to stop, or an empty string."""
@@ -240,6 +303,15 @@ class Trainer:
     def _out_of_time(self, needed: float = 0.0) -> bool:
         """Whether the time left is not more than the seconds that are needed."""
         return self.budget is not None and self.budget.seconds_left() <= needed
+
+
+def mean_one(weight: np.ndarray) -> np.ndarray:
+    """Weights of mean 1 over all training rows.
+
+    Not within a batch: then a step's expectation is the gradient of the weighted risk.
+    """
+    near, _ = near_one(weight)
+    return np.asarray(near / near.mean())
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:

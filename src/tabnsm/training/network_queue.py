@@ -6,9 +6,10 @@ import threading
 from collections.abc import Mapping
 
 from tabnsm.training.budget import TimeBudget
+from tabnsm.training.callbacks import STOPPED
 from tabnsm.training.history import History
 
-CUT_SHORT = ("interrupted", "time_limit")
+CUT_SHORT = ("interrupted", "time_limit", STOPPED)
 """Why a network may end before it is trained to its end."""
 
 
@@ -61,6 +62,7 @@ class NetworkQueue:
         self._left = list(range(n_networks))
         self._away: set[int] = set()
         self._seconds: list[float] = []
+        self._is_closed = False
         self._lock = threading.Lock()
 
     @property
@@ -130,11 +132,13 @@ class NetworkQueue:
         with self._lock:
             self._away.discard(number)
             self.begun.discard(number)
-            self._left = sorted({*self._left, number})
+            if not self._is_closed:
+                self._left = sorted({*self._left, number})
 
     def close(self) -> None:
         """Hand out no more networks."""
         with self._lock:
+            self._is_closed = True
             self._left.clear()
 
 

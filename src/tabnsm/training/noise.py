@@ -6,13 +6,15 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from tabnsm.columns.large import sample_rows
 from tabnsm.training.rows import TrainingData
 
-MAX_ROWS, MIN_ROWS, MIN_VALIDATION_ROWS = 10_000, 500, 100
+MAX_ROWS, MIN_ROWS, MIN_VALIDATION_ROWS, MAX_TARGETS = 10_000, 500, 100, 4
+MAX_VALIDATION_ROWS = 200_000
 
 
 def explained_share(data: TrainingData) -> float | None:
-    """Share of the validation targets' variance that boosted trees explain.
+    """Share of the validation targets' variance that boosted trees explain, mean of the targets.
 
     It chooses the loss: where most of a target is noise, its mean and its median given the columns
     differ by more than networks do, and the squared error asks for the mean.
@@ -20,29 +22,36 @@ def explained_share(data: TrainingData) -> float | None:
     Parameters
     ----------
     data : TrainingData
-        Of one target, without missing entries.
 
     Returns
     -------
     float or None
-        None where there are too few rows to tell, or several targets.
+        None where there are too few rows to tell. Of many targets, the first ones are looked at.
     """
+    n_targets = min(data.train_target.shape[1], MAX_TARGETS)
+    shares = [_share_of(data, place) for place in range(n_targets)]
+    known = [share for share in shares if share is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _share_of(data: TrainingData, place: int) -> float | None:
+    """The same of one target, on the rows that have it."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    n_train, n_validation = len(data.train_target), len(data.validation_target)
-    is_small = n_train < MIN_ROWS or n_validation < MIN_VALIDATION_ROWS
-    if is_small or data.train_target.shape[1] != 1:
+    target, truth = (y[:, place] for y in (data.train_target, data.validation_target))
+    rows, others = (np.flatnonzero(~np.isnan(y)) for y in (target, truth))
+    if len(rows) < MIN_ROWS or len(others) < MIN_VALIDATION_ROWS:
         return None
-    rows = np.arange(n_train)
-    if n_train > MAX_ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(n_train, MAX_ROWS, replace=False))
+    if len(rows) > MAX_ROWS:
+        rows = rows[np.sort(np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False))]
     trees = HistGradientBoostingRegressor(max_iter=60, early_stopping=False, random_state=0)
     # Over a power of two, so that squares neither overflow nor vanish.
-    unit = np.frexp(np.abs(data.train_target).max())[1]
-    target, truth = (np.ldexp(y[:, 0], -unit) for y in (data.train_target, data.validation_target))
-    every = torch.arange(n_validation)
+    unit = np.frexp(np.nanmax(np.abs(target)))[1]
+    if len(others) > MAX_VALIDATION_ROWS:
+        others = others[sample_rows(len(others), MAX_VALIDATION_ROWS)]
+    target, truth = np.ldexp(target[rows], -unit), np.ldexp(truth[others], -unit)
     with threadpool_limits(1):  # threads that wait for each other burn what other work needs
-        trees.fit(data.train.gather(torch.from_numpy(rows)).numpy(), target[rows])
-        predicted = trees.predict(data.validation.gather(every).numpy())
+        trees.fit(data.train.gather(torch.from_numpy(rows)).numpy(), target)
+        predicted = trees.predict(data.validation.gather(torch.from_numpy(others)).numpy())
     total = np.square(truth - truth.mean()).sum()
     return float(1 - np.square(truth - predicted).sum() / total) if total else None

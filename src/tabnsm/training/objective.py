@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss, softplus
 
+from tabnsm.columns.large import count_distinct
 from tabnsm.errors import InvalidDataError
 from tabnsm.functional.grid_loss import Bounds, check_grid_options, grid_loss
 from tabnsm.functional.several_targets import (
@@ -124,7 +125,7 @@ class ObjectiveConfig:
         """
         if self.loss != "auto":
             return tuple(self.loss for _ in target.T)
-        counts = [len(np.unique(column[~np.isnan(column)])) for column in target.T]
+        counts = [count_distinct(column[~np.isnan(column)]) for column in target.T]
         return tuple("mse" if n <= MAX_LEVELS and self.is_open else "blend" for n in counts)
 
     @property
@@ -192,7 +193,11 @@ class Objective:
         self.losses = losses
 
     def batch_loss(
-        self, prediction: Tensor, target: Tensor, sample_weight: Tensor | None = None
+        self,
+        prediction: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        bounds: Sequence[Bounds] | None = None,
     ) -> Tensor:
         """Mean of the weighted losses of a batch, with the grid on the batch's own range.
 
@@ -201,8 +206,10 @@ class Objective:
         prediction, target : Tensor
         sample_weight : Tensor or None, default=None
             Positive weights, of mean 1 over all training rows; None weighs all rows alike.
+        bounds : sequence of (lower, upper) or None, default=None
+            The batch's range of each target, where these rows are a part of it.
         """
-        losses = self._row_losses(prediction, target, bounds=None)
+        losses = self._row_losses(prediction, target, bounds)
         if sample_weight is None:
             return losses.mean()
         if sample_weight.shape != losses.shape:
@@ -211,6 +218,11 @@ class Objective:
                 f"got {tuple(sample_weight.shape)}."
             )
         return (sample_weight.to(losses.dtype) * losses).mean()
+
+    def uses_grid(self, n_targets: int) -> bool:
+        """Whether the loss of one of the targets has a grid."""
+        losses = self.losses or (self.config.loss,) * n_targets
+        return self.config.huber_weight < 1 and any(loss not in PLAIN_LOSSES for loss in losses)
 
     def row_losses(self, prediction: Tensor, target: Tensor, bounds: Sequence[Bounds]) -> Tensor:
         """Unweighted loss of each row, with the grid on a fixed range.
@@ -244,7 +256,8 @@ class Objective:
         if bounds is None:
             lower, upper = grids_of_targets(prediction, target, present)  # (t,)
         else:
-            lower, upper = torch.tensor(bounds, dtype=torch.float64, device=target.device).unbind(1)
+            ranges = [torch.as_tensor(pair, dtype=torch.float64) for pair in bounds]
+            lower, upper = torch.stack(ranges).to(target.device).unbind(1)
         entries = torch.empty_like(target)
         for loss in set(losses):
             of = [k for k in range(n_targets) if losses[k] == loss]

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 
 from tabnsm.columns import EncodedTable, EncoderConfig, TableEncoder, warn_about_columns
 from tabnsm.errors import InvalidOptionError, warn
+from tabnsm.sklearn_base import check_random_state
 from tabnsm.tables import Table
+from tabnsm.tables.dataset import is_dataset
 from tabnsm.target import LinearFit, TargetModel, TargetRows, linear_residual
+from tabnsm.text.embedding import SecondsLeft
+from tabnsm.training.mapped import encode_mapped
 from tabnsm.training.memory import check_memory
+from tabnsm.training.named import read_named
 from tabnsm.training.noise import explained_share
 from tabnsm.training.rows import (
     TrainingData,
@@ -25,10 +31,18 @@ from tabnsm.training.rows import (
     validation_rows,
 )
 from tabnsm.training.split import row_labels, validation_mask
+from tabnsm.work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from tabnsm.options import Options
     from tabnsm.training.budget import TimeBudget
+
+
+EncodeDataset = Callable[
+    ["FitRows", WorkFolder, EncoderConfig, SecondsLeft | None], tuple[TableEncoder, TrainingData]
+]
+encode_dataset: ContextVar[EncodeDataset] = ContextVar("encode_dataset", default=encode_mapped)
+"""What encodes a dataset: this process, or a cluster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +115,8 @@ class PreparedFit:
         Of the first network; the others' follow from it.
     generator_state : Tensor
         Where the random numbers of the first network begin.
+    start : tuple of dict of str to Tensor
+        Weights that each network begins with; empty where they are drawn.
     """
 
     encoder: TableEncoder
@@ -109,6 +125,7 @@ class PreparedFit:
     options: Options
     seed: int
     generator_state: torch.Tensor
+    start: tuple[dict[str, torch.Tensor], ...] = ()
 
     def generator(self) -> torch.Generator:
         """A generator of random numbers that begins where the split has ended."""
@@ -136,6 +153,8 @@ class FitRows:
     generator_state : Tensor
         Of the random numbers after the split.
     target_names : tuple of str or None
+    groups : ndarray of int, shape (n_held_out,), or None
+        Of the held-out rows, where whole groups are held out.
     """
 
     table: Table
@@ -146,6 +165,9 @@ class FitRows:
     seed: int
     generator_state: torch.Tensor
     target_names: tuple[str, ...] | None = None
+    groups: np.ndarray | None = None
+    folder: WorkFolder | None = None
+    """Where the arrays of a dataset are kept; None is in memory."""
     _encoded: dict[str, tuple[TableEncoder, TrainingData]] = field(default_factory=dict)
     _shares: dict[str, float | None] = field(default_factory=dict)
     _residuals: dict[str, tuple[TrainingData, tuple[LinearFit | None, ...]]] = field(
@@ -160,6 +182,7 @@ class FitRows:
         sample_weight: Any = None,
         validation: Validation | None = None,
         random_state: Any = None,
+        folder: WorkFolder | None = None,
     ) -> FitRows:
         """Check the rows, leave out those that teach nothing, and split them.
 
@@ -170,20 +193,40 @@ class FitRows:
         validation : Validation or None
             None holds out a tenth at random.
         random_state : int, RandomState or None
+        folder : WorkFolder or None
+            Where the arrays of a dataset are kept.
         """
         validation = validation or Validation()
+        if is_dataset(X):
+            X = Table.from_native(X).with_folder(folder)
+            X, y, sample_weight, validation = read_named(X, y, sample_weight, validation)
         table, targets, weight, kept = usable_rows(X, y, sample_weight)
         given = None
         if validation.X_val is not None:
             given = validation_rows(validation.X_val, validation.y_val, table, targets)
+            given = given[0].with_folder(folder), given[1]
         seed = int(check_random_state(random_state).randint(2**31))
         generator = torch.Generator().manual_seed(seed)
         held_out = np.zeros(table.n_rows, dtype=bool)
         if given is None:
             held_out = validation.mask(kept, generator)
         check_trained(targets, ~held_out)
-        state = generator.get_state()
-        return cls(table, targets.values, weight, held_out, given, seed, state, targets.names)
+        groups = validation.validation_groups
+        if groups is not None:
+            groups = row_labels(groups, len(kept), "validation_groups")[kept][held_out]
+        values = targets.values if folder is None else folder.keep("target", targets.values)
+        return cls(
+            table,
+            values,
+            weight,
+            held_out,
+            given,
+            seed,
+            generator.get_state(),
+            targets.names,
+            groups,
+            folder,
+        )
 
     def prepare(self, options: Options, budget: TimeBudget | None = None) -> PreparedFit:
         """Encode the rows, and prepare target and options.
@@ -236,8 +279,6 @@ class FitRows:
         """
         key = _key(config)
         if key not in self._encoded:
-            fit_rows = np.flatnonzero(~self.held_out)
-            encoder = TableEncoder(config)
             # The user's own validation rows have texts, too, which must be embedded afterwards.
             n_given = 0 if self.given is None else self.given[0].n_rows
             share = self.table.n_rows / (self.table.n_rows + n_given)
@@ -245,19 +286,30 @@ class FitRows:
             if budget is not None and budget.is_limited:
                 seconds_left = lambda: share * budget.seconds_left()  # noqa: E731
             with self.table.keep_columns():
-                encoded = encoder.fit_transform(self.table, fit_rows, seconds_left, self.target)
-                if not self._encoded:
+                if self.folder is None:
+                    encoder, data = self._encode_in_memory(config, seconds_left)
+                else:
+                    encode = encode_dataset.get()
+                    encoder, data = encode(self, self.folder, config, seconds_left)
+                is_resumed = self.folder is not None and self.folder.is_resumed
+                if not self._encoded and not is_resumed:
+                    fit_rows = np.flatnonzero(~self.held_out)
                     for message in warn_about_columns(self.table, encoder, self.target, fit_rows):
                         warn(message)
-            if self.given is None:
-                data = split_rows(encoded, self.target, self.weight, self.held_out)
-            else:
-                given, given_target = self.given
-                data = TrainingData(
-                    encoded, self.target, self.weight, encoder.transform(given), given_target, None
-                )
             self._encoded[key] = encoder, data
         return self._encoded[key]
+
+    def _encode_in_memory(
+        self, config: EncoderConfig, seconds_left: SecondsLeft | None
+    ) -> tuple[TableEncoder, TrainingData]:
+        encoder = TableEncoder(config)
+        fit_rows = np.flatnonzero(~self.held_out)
+        encoded = encoder.fit_transform(self.table, fit_rows, seconds_left, self.target)
+        if self.given is None:
+            return encoder, split_rows(encoded, self.target, self.weight, self.held_out)
+        given, target = self.given
+        validation = encoder.transform(given)
+        return encoder, TrainingData(encoded, self.target, self.weight, validation, target, None)
 
     def _subtract_linear_fits(
         self, config: EncoderConfig
@@ -279,8 +331,9 @@ class FitRows:
                 fits.append(None if found is None else found.fit)
                 if found is not None:
                     train[known, k], validation[unknown, k] = found.train, found.validation
-            residual = replace(data, train_target=train, validation_target=validation)
-            self._residuals[key] = residual, tuple(fits)
+            if any(fit is not None for fit in fits):
+                data = replace(data, train_target=train, validation_target=validation)
+            self._residuals[key] = data, tuple(fits)
         return self._residuals[key]
 
 

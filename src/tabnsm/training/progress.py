@@ -7,12 +7,26 @@ from functools import partial
 from types import TracebackType
 from typing import cast
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.early_stopping import Patience, epochs_to_wait
 from tabnsm.training.history import History
+
+
+def show_preparation(verbose: int, n_rows: int, n_columns: int) -> None:
+    """Print that a fit begins: rows are encoded before the first epoch.
+
+    Parameters
+    ----------
+    verbose : int
+        0 prints nothing.
+    n_rows, n_columns : int
+        Of the table.
+    """
+    if verbose >= 1:
+        from rich.console import Console
+
+        text = f"Preparing {n_rows:,} rows and {n_columns:,} columns"
+        Console(stderr=True).print(text, highlight=False)
 
 
 class TrainingProgress:
@@ -31,18 +45,21 @@ class TrainingProgress:
     def __init__(
         self, verbose: int, max_epochs: int, n_networks: int = 1, patience: Patience | None = None
     ) -> None:
+        from rich import progress as rich
+        from rich.console import Console
+
         self.verbose = verbose
         self.max_epochs = max_epochs
         self.n_networks = n_networks
         self.patience: Patience = max_epochs if patience is None else patience
         self.histories: dict[int, History] = {}
         self.console = Console(stderr=True)
-        self.progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
+        self.progress = rich.Progress(
+            rich.TextColumn("training"),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TextColumn("{task.description}"),
+            rich.TimeElapsedColumn(),
             console=self.console,
             disable=verbose != 1,
         )

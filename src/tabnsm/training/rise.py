@@ -115,8 +115,12 @@ class RiseSampler:
 
     def epoch_rows(self) -> Tensor:
         """Rows of one epoch in the order of their use, int64, shape (n_rows,)."""
+        return self.draw(len(self.weights))
+
+    def draw(self, n_draws: int) -> Tensor:
+        """So many rows by their weights, int64, shape (n_draws,)."""
         draw = draw_systematic if self.config.rise_sampling == "systematic" else draw_multinomial
-        return draw(self.weights, len(self.weights), self._generator)
+        return draw(self.weights, n_draws, self._generator)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that a resumed run needs beside the generator."""

@@ -11,7 +11,9 @@ import torch
 from tabnsm.columns import EncodedTable
 from tabnsm.errors import InvalidDataError, warn
 from tabnsm.tables import Table
+from tabnsm.tables.dataset import is_dataset
 from tabnsm.target import Targets, read_targets
+from tabnsm.training.named import read_target
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ def validation_rows(
     X_val: Any, y_val: Any, table: Table, targets: Targets
 ) -> tuple[Table, np.ndarray]:
     """The user's own validation rows, checked against the training rows before any work."""
+    if is_dataset(X_val):
+        X_val, y_val = read_target(Table.from_native(X_val), y_val)
     given, given_targets, _, _ = usable_rows(X_val, y_val, None, "X_val", must_vary=False)
     given_targets = given_targets.in_order(targets.names, targets.values.shape[1])
     if table.has_names and given.has_names:

@@ -85,7 +85,10 @@ def row_labels(values: Any, n_rows: int, name: str) -> np.ndarray:
         raise InvalidDataError(
             f"{name} must have one value per row ({n_rows}), got shape {array.shape}."
         )
-    missing = np.array([value is None or value != value for value in array.tolist()])
+    if array.dtype.kind in "iufb":
+        missing = np.isnan(array)
+    else:
+        missing = np.array([value is None or value != value for value in array.tolist()])
     if missing.any():
         raise InvalidDataError(
             f"{name} must not have missing values, got {int(missing.sum())}. "

@@ -16,10 +16,10 @@ import torch
 from tabnsm.threads import one_torch_thread
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.checkpoint import Checkpoint
-from tabnsm.training.ensemble import initial_state, make_trainer, network_generator
 from tabnsm.training.exchange import apply_torch_settings, read_fit, receive, send
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingDivergedError
+from tabnsm.training.network import initial_state, make_trainer
 from tabnsm.training.prepare import PreparedFit
 
 CPU = torch.device("cpu")
@@ -35,15 +35,22 @@ class Worker:
         Where messages go.
     checkpoint : tuple of str and str, or None
         Folder and fingerprint of the checkpoints.
+    device : torch.device, default the CPU
     """
 
     def __init__(
-        self, prepared: PreparedFit, output: IO[bytes], checkpoint: tuple[str, str] | None
+        self,
+        prepared: PreparedFit,
+        output: IO[bytes],
+        checkpoint: tuple[str, str] | None,
+        device: torch.device = CPU,
     ) -> None:
+        self.device = device
         self.prepared = prepared
         self.output = output
         self.checkpoint = checkpoint
         self.said: set[tuple[str, str]] = set()
+        self.is_stopped = threading.Event()
 
     def train(self, number: int, seconds: float | None, resume: bool) -> None:
         """Train one network, and send it.
@@ -60,15 +67,16 @@ class Worker:
         checkpoint = None
         if self.checkpoint is not None:
             checkpoint = Checkpoint(*self.checkpoint, number)
-        state = initial_state(self.prepared, network_generator(self.prepared, number), CPU)
+        state = initial_state(self.prepared, number, self.device)
         if checkpoint is not None and resume:
             checkpoint.load(state)
 
-        def report(history: History) -> None:
+        def report(history: History) -> bool:
             self.send("epoch", {"number": number, "history": history.to_dict()})
             self._relay(caught)
+            return self.is_stopped.is_set()
 
-        trainer = make_trainer(self.prepared, CPU, report, TimeBudget(seconds))
+        trainer = make_trainer(self.prepared, self.device, report, TimeBudget(seconds))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             # The fit itself trains, too, and has given this one.
@@ -112,7 +120,8 @@ def main() -> None:
     checkpoint = message["checkpoint"]
     worker = Worker(prepared, output, None if checkpoint is None else tuple(checkpoint))
     jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(commands, jobs), daemon=True).start()
+    listening = (commands, jobs, worker.is_stopped)
+    threading.Thread(target=_listen, args=listening, daemon=True).start()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with one_torch_thread():
         worker.send("ready", {})
@@ -134,10 +143,15 @@ def _take_pipes() -> tuple[BinaryIO, IO[bytes]]:
     return commands, output
 
 
-def _listen(commands: BinaryIO, jobs: queue.SimpleQueue[dict[str, Any]]) -> None:
+def _listen(
+    commands: BinaryIO, jobs: queue.SimpleQueue[dict[str, Any]], is_stopped: threading.Event
+) -> None:
     """Queue the jobs, and end this process when the fit closes the pipe, or is gone."""
     while (received := receive(commands)) is not None:
-        jobs.put(received[0])
+        if received[0].get("stop"):
+            is_stopped.set()
+        else:
+            jobs.put(received[0])
     os._exit(0)
 
 

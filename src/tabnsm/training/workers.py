@@ -124,6 +124,7 @@ class WorkerPool:
         self._file: IO[bytes] | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
+        self._greeted: list[subprocess.Popen[bytes]] = []
         self._is_closing = False
 
     @property
@@ -159,6 +160,15 @@ class WorkerPool:
             return self.events.get(timeout=seconds)
         return None
 
+    def stop(self) -> None:
+        """Ask all workers to end their networks with the epoch that they are in.
+
+        The queue must be closed: a worker that is just starting finds no network there.
+        """
+        for process in list(self._greeted):
+            with suppress(OSError, ValueError):  # it is gone, or has nothing more to do
+                send(cast("IO[bytes]", process.stdin), {"stop": True}, None)
+
     def close(self) -> None:
         """End all workers, whatever they do."""
         self._is_closing = True
@@ -188,6 +198,7 @@ class WorkerPool:
         number, error, is_idle = None, "", False
         try:
             send(cast("IO[bytes]", process.stdin), greeting, None)
+            self._greeted.append(process)
             while (received := receive(cast("BinaryIO", process.stdout))) is not None:
                 message, weights = received
                 if message["kind"] == "error":
@@ -215,7 +226,7 @@ class WorkerPool:
 
     def _report(self, message: dict[str, Any]) -> None:
         if message["kind"] == "warning":
-            self.events.put(WorkerWarned(_category(message["category"]), message["text"]))
+            self.events.put(WorkerWarned(warning_class(message["category"]), message["text"]))
             return
         self.events.put(EpochDone(message["number"], History.from_dict(message["history"])))
 
@@ -244,7 +255,7 @@ def _cause(process: subprocess.Popen[bytes]) -> str:
     return f"was killed by signal {-status}"
 
 
-def _category(name: str) -> type[Warning]:
+def warning_class(name: str) -> type[Warning]:
     """The class of a warning by its name; UserWarning for those of other packages."""
     found = TabNSMWarning if name == "TabNSMWarning" else getattr(builtins, name, UserWarning)
     is_warning = isinstance(found, type) and issubclass(found, Warning)
