@@ -1,0 +1,122 @@
+"""predict: a table of any size through a Ray cluster, to Parquet files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tabnsm.distributed.cluster import cluster, failure
+from tabnsm.distributed.storage import absolute
+from tabnsm.errors import InvalidOptionError
+from tabnsm.estimator import TabNSMRegressor
+from tabnsm.rules import is_integer, require
+
+BATCH_ROWS = 10_000
+_CPUS = 0.5  # two workers of a whole core each would leave nothing of two cores to read files
+
+
+def predict(
+    model: TabNSMRegressor | str | Path,
+    dataset: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    num_workers: int = 2,
+    use_gpu: bool = False,
+    keep: Sequence[str] = (),
+    ray_address: str | None = None,
+) -> None:
+    """Predict the rows of Parquet files on a Ray cluster, and write Parquet files.
+
+    Each row has the bits that ``model.predict`` gives it. The order of rows within a file is that
+    of the dataset; the files' names are Ray's.
+
+    Parameters
+    ----------
+    model : TabNSMRegressor, str or Path
+        A fitted model, or the file of one.
+    dataset : str, Path or sequence of them
+        Parquet files or folders, also as URIs, that all machines reach.
+    out : str or Path
+        Folder or URI to write to, new or empty; all machines must reach it.
+    num_workers : int, default 2
+        Each has a copy of the model.
+    use_gpu : bool, default False
+        Whether each worker has a GPU of its own; untested for lack of one.
+    keep : sequence of str, default ()
+        Columns of the dataset to write beside the predictions, such as a key.
+    ray_address : str or None, default None
+        As in `fit`.
+    """
+    require(is_integer(num_workers, 1), "num_workers must be an integer >= 1", num_workers)
+    content = _model_bytes(model)
+    paths = [dataset] if isinstance(dataset, str | Path) else list(dataset)
+    folder = Path(absolute(out))
+    if "://" not in str(out) and folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        raise InvalidOptionError(f"out must be a new or empty folder, got {str(out)!r}.")
+    with cluster(ray_address, num_workers, _CPUS, float(use_gpu)) as ray:
+        import ray.data as ray_data
+
+        ray_data.DataContext.get_current().enable_progress_bars = False
+        try:
+            rows = ray_data.read_parquet([absolute(path) for path in paths])
+            missing = [name for name in keep if name not in rows.columns()]
+            if missing:
+                raise InvalidOptionError(f"keep must name columns of dataset, got {missing[0]!r}.")
+            rows.map_batches(
+                Predictor,
+                fn_constructor_args=(ray.put(content), tuple(keep), use_gpu),
+                concurrency=(1, num_workers),  # as many as there is work for
+                batch_size=BATCH_ROWS,
+                batch_format="pyarrow",
+                num_cpus=_CPUS,
+                num_gpus=int(use_gpu),
+            ).write_parquet(absolute(out))
+        except (ray.exceptions.RayError, OSError) as error:
+            raise failure(error, "Nothing is read from out: remove it and try again.") from error
+
+
+class Predictor:
+    """A worker: a loaded model that predicts batches.
+
+    Parameters
+    ----------
+    content : ObjectRef of bytes
+        The model's file.
+    keep : tuple of str
+        Columns to pass on.
+    use_gpu : bool
+    """
+
+    def __init__(self, content: Any, keep: tuple[str, ...], use_gpu: bool) -> None:
+        import ray
+
+        self.keep = keep
+        with tempfile.NamedTemporaryFile(suffix=".safetensors") as file:
+            file.write(ray.get(content))
+            file.flush()
+            device = "auto" if use_gpu else "cpu"
+            self.model = TabNSMRegressor.load(file.name, device=device)
+
+    def __call__(self, batch: Any) -> Any:
+        """Predictions of a pyarrow table, after the columns that are kept."""
+        import pyarrow as pa
+
+        predicted = self.model.predict(batch)
+        names = self.model.target_.names or tuple(
+            "prediction" if predicted.ndim == 1 else f"prediction_{k + 1}"
+            for k in range(self.model.target_.n_targets)
+        )
+        columns = predicted.reshape(len(predicted), -1).T
+        found = {name: batch.column(name) for name in self.keep}
+        return pa.table(found | dict(zip(names, map(pa.array, columns), strict=True)))
+
+
+def _model_bytes(model: TabNSMRegressor | str | Path) -> bytes:
+    if isinstance(model, str | Path):
+        return Path(model).read_bytes()
+    with tempfile.TemporaryDirectory(prefix="tabnsm-") as folder:
+        path = Path(folder) / "model.safetensors"
+        model.save(path)
+        return path.read_bytes()
