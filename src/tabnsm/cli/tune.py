@@ -9,6 +9,7 @@ import typer
 
 from tabnsm.cli import arguments
 from tabnsm.cli.arguments import column_kinds, help_text, left_out, progress_level, read_rows
+from tabnsm.cli.display import announce
 from tabnsm.cli.targets import target_columns
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import check_output, open_table
@@ -21,13 +22,15 @@ HELP = help_text(
     "Search options that validate better, and save them.",
     """Trains one model per trial on the same rows and scores it on the same validation rows; do
     not give it your test rows. Trials that fall behind are stopped early. Each step is kept in the
-    storage file: after a crash the same command goes on where it stopped, and the same command in
-    several terminals shares the work. Ctrl-C saves the best so far. Needs
-    pip install "tabnsm\\[tune]".""",
+    storage: after a crash the same command goes on where it stopped, and the same command in
+    several terminals shares the work, or on several machines if the storage is a database. Ctrl-C
+    saves the best so far. Needs pip install "tabnsm\\[tune]", and "tabnsm\\[postgres]" for
+    PostgreSQL or "tabnsm\\[mysql]" for MySQL and MariaDB.""",
     examples=(
         "tabnsm tune sales.csv --target price --out best.json",
         "tabnsm tune sales.csv -t price -o best.json --trials 50 --time-limit 3600",
         "tabnsm tune sales.csv -t price -o best.json --storage study.journal",
+        "tabnsm tune sales.csv -t price -o best.json --storage postgresql://me@db/study",
         "tabnsm fit sales.csv -t price --config best.json -o price.safetensors",
     ),
 )
@@ -47,8 +50,12 @@ def tune(
         float | None, typer.Option(help="Seconds of one trial; not saved.", metavar="SECONDS")
     ] = None,
     storage: Annotated[
-        Path | None,
-        typer.Option(help="File that keeps the trials; beside --out, with .journal, if not given."),
+        str | None,
+        typer.Option(
+            help="File or database URL that keeps the trials; beside --out, with .journal, if not "
+            "given.",
+            metavar="FILE|URL",
+        ),
     ] = None,
     preset: Annotated[
         str, typer.Option(help="What to start from: default, best, paper or fast.")
@@ -74,8 +81,8 @@ def tune(
     quiet: arguments.Quiet = False,
 ) -> None:
     """Search and save."""
-    journal = out.with_suffix(".journal") if storage is None else storage
-    _check_files(out, journal, {"DATA": data, "--validation": validation})
+    kept = str(out.with_suffix(".journal")) if storage is None else storage
+    _check_files(out, kept, {"DATA": data, "--validation": validation})
     if trials < 1:
         raise InvalidOptionError(f"--trials must be >= 1, got {trials}.")
     level = progress_level(verbose, quiet)
@@ -97,6 +104,7 @@ def tune(
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
 
+    announce(f"Reading {data.name}", quiet)
     from tabnsm.tuning import tune as search_options
     from tabnsm.tuning import write_config
 
@@ -106,7 +114,7 @@ def tune(
         options={name: value for name, value in options.items() if value is not None},
         n_trials=trials,
         time_limit=time_limit,
-        storage=journal,
+        storage=kept,
         random_state=seed,
         verbose=level,
     )
@@ -115,12 +123,14 @@ def tune(
         _report(result, out, eval_metric.upper())
 
 
-def _check_files(out: Path, journal: Path, inputs: dict[str, Path | None]) -> None:
+def _check_files(out: Path, storage: str, inputs: dict[str, Path | None]) -> None:
     """Refuse to write over what is read, and over files of another kind."""
     check_output(out)
-    check_not_read(journal, inputs, "--storage")
-    lock = Path(f"{journal}.lock")
-    check_not_read(out, inputs | {"--storage": journal, "the lock of --storage": lock})
+    written: dict[str, Path | None] = {}
+    if "://" not in storage:
+        check_not_read(Path(storage), inputs, "--storage")
+        written = {"--storage": Path(storage), "the lock of --storage": Path(f"{storage}.lock")}
+    check_not_read(out, inputs | written)
     if has_table_ending(out) or out.suffix.lower() == MODEL_ENDING:
         raise InvalidOptionError(
             f"--out must be a JSON file of options, got {out}, which is the name of a table or a "

@@ -31,59 +31,35 @@ WRITE, CLAIM, FIRST_WORKER = 0, 1, 2
 FIRST_BYTES = b'{"op_code":'
 
 
-class StudyFile:
-    """Optuna's journal, with locks that a killed process cannot leave behind.
+class FileLocks:
+    """Locks on bytes of a file beside the study, which the kernel frees when a process dies.
 
     One search per process and file: the locks belong to the process.
 
     Parameters
     ----------
-    path : str or Path
-        The journal; made if it is not there. Beside it stands a ".lock" as long as a process is
-        at work.
+    path : Path
+        Of the study. Beside it stands a ".lock" as long as a process is at work.
 
     Attributes
     ----------
-    storage : optuna.storages.JournalStorage
     worker : int
         This process's byte of the lock file.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-
-        self.path = Path(path)
-        check_journal(self.path)
+    def __init__(self, path: Path) -> None:
         self.worker = FIRST_WORKER + secrets.randbits(60)
-        self._lock_path = f"{self.path}.lock"
-        self._lock_file = self._open_lock_file()
-        lock: Any = self  # Optuna's class for locks is private
-        try:
-            backend = JournalFileBackend(str(self.path), lock_obj=lock)
-            self.storage: BaseStorage = JournalStorage(backend)
-        except BaseException:
-            self._close_lock_file()
-            raise
-
-    def acquire(self) -> bool:
-        """Lock the journal for a write, as Optuna asks, and repair what a killed writer left."""
-        self._take(WRITE)
-        drop_torn_line(self.path)
-        return True
-
-    def release(self) -> None:
-        """Unlock the journal after a write, as Optuna asks."""
-        self._free(WRITE)
+        self._path = f"{path}.lock"
+        self._file = self._open()
 
     @contextmanager
     def claim(self) -> Iterator[None]:
         """Only one process at a time looks for its next trial."""
-        self._take(CLAIM)
+        self.take(CLAIM)
         try:
             yield
         finally:
-            self._free(CLAIM)
+            self.free(CLAIM)
 
     def is_alive(self, worker: int | None) -> bool:
         """Whether the process that held this byte still does."""
@@ -92,53 +68,97 @@ class StudyFile:
         if worker == self.worker:
             return True
         try:
-            fcntl.lockf(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, worker)
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, worker)
         except OSError:
             return True
-        self._free(worker)
+        self.free(worker)
         return False
+
+    def take(self, byte: int) -> None:
+        """Wait for a byte."""
+        fcntl.lockf(self._file, fcntl.LOCK_EX, 1, byte)
+
+    def free(self, byte: int) -> None:
+        """Let another process have it."""
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)
+
+    def close(self) -> None:
+        """Remove the lock file, also a killed process's, unless another process is at work."""
+        with suppress(OSError):
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Ours is empty: a file of the user's by that name is not.
+            if os.fstat(self._file).st_size == 0:
+                os.unlink(self._path)
+        os.close(self._file)  # frees the locks, too
+
+    def _open(self) -> int:
+        """Open it and take this process's byte; again if another removed it in between."""
+        while True:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            fcntl.lockf(handle, fcntl.LOCK_EX, 1, self.worker)
+            if is_at(handle, self._path):
+                return handle
+            os.close(handle)
+
+
+class StudyFile:
+    """Optuna's journal, with locks that a killed process cannot leave behind.
+
+    Parameters
+    ----------
+    path : str or Path
+        The journal; made if it is not there.
+
+    Attributes
+    ----------
+    storage : optuna.storages.JournalStorage
+    worker : int
+        This process's byte of the lock file.
+    name : str
+        The path.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        self.path = Path(path)
+        self.name = str(path)
+        check_journal(self.path)
+        self._locks = FileLocks(self.path)
+        self.worker, self.claim, self.is_alive = (
+            self._locks.worker,
+            self._locks.claim,
+            self._locks.is_alive,
+        )
+        lock: Any = self  # Optuna's class for locks is private
+        try:
+            backend = JournalFileBackend(str(self.path), lock_obj=lock)
+            self.storage: BaseStorage = JournalStorage(backend)
+        except BaseException:
+            self._locks.close()
+            raise
+
+    def acquire(self) -> bool:
+        """Lock the journal for a write, as Optuna asks, and repair what a killed writer left."""
+        self._locks.take(WRITE)
+        drop_torn_line(self.path)
+        return True
+
+    def release(self) -> None:
+        """Unlock the journal after a write, as Optuna asks."""
+        self._locks.free(WRITE)
 
     def __enter__(self) -> StudyFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._close_lock_file()
-
-    def _open_lock_file(self) -> int:
-        """Open it and take this process's byte; again if another removed it in between."""
-        while True:
-            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o666)
-            fcntl.lockf(handle, fcntl.LOCK_EX, 1, self.worker)
-            if is_at(handle, self._lock_path):
-                return handle
-            os.close(handle)
-
-    def _close_lock_file(self) -> None:
-        """Remove the lock file, also a killed process's, unless another process is at work."""
-        with suppress(OSError):
-            fcntl.lockf(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Ours is empty: a file of the user's by that name is not.
-            if os.fstat(self._lock_file).st_size == 0:
-                os.unlink(self._lock_path)
-        os.close(self._lock_file)  # frees the locks, too
-
-    def _take(self, byte: int) -> None:
-        fcntl.lockf(self._lock_file, fcntl.LOCK_EX, 1, byte)
-
-    def _free(self, byte: int) -> None:
-        fcntl.lockf(self._lock_file, fcntl.LOCK_UN, 1, byte)
+        self._locks.close()
 
 
 def check_journal(path: Path) -> None:
     """Refuse, before anything is written, a path that is no study and cannot become one."""
-    if fcntl is None:
-        raise InvalidOptionError(
-            f"storage needs file locks that this system does not have, got {str(path)!r}. "
-            "Leave it out, or use a POSIX system."
-        )
-    if path.is_dir() or not path.parent.is_dir():
-        found = "is a folder" if path.is_dir() else f"lies in {path.parent}, which does not exist"
-        raise InvalidOptionError(f"storage must be a file in a folder, but {path} {found}.")
+    check_locks(path)
     if not path.exists():
         return
     with open(path, "rb") as file:
@@ -148,6 +168,18 @@ def check_journal(path: Path) -> None:
             f"storage must be a new file or the journal of a study, but {path} is neither. "
             "Choose another name."
         )
+
+
+def check_locks(path: Path) -> None:
+    """Refuse a path whose neighbour cannot be locked."""
+    if fcntl is None:
+        raise InvalidOptionError(
+            f"storage needs file locks that this system does not have, got {str(path)!r}. "
+            "Leave it out, or use a POSIX system."
+        )
+    if path.is_dir() or not path.parent.is_dir():
+        found = "is a folder" if path.is_dir() else f"lies in {path.parent}, which does not exist"
+        raise InvalidOptionError(f"storage must be a file in a folder, but {path} {found}.")
 
 
 def drop_torn_line(path: Path) -> None:

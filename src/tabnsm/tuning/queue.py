@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabnsm.errors import InvalidOptionError, MissingExtraError
-from tabnsm.tuning.journal import StudyFile
 from tabnsm.tuning.result import TrialRecord
 from tabnsm.tuning.space import Parameter, describe, draw
+from tabnsm.tuning.storage import StudyStorage
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -32,7 +32,7 @@ MAX_REPEATS = 1
 class TrialQueue:
     """The trials of a study, as one of perhaps many processes sees them.
 
-    `n_trials` counts those of earlier runs; without a file the study is kept in memory.
+    `n_trials` counts those of earlier runs; without a storage the study is kept in memory.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class TrialQueue:
         space: Mapping[str, Parameter],
         n_trials: int,
         random_state: int,
-        file: StudyFile | None,
+        store: StudyStorage | None,
     ) -> None:
         self.space = space
         self.n_trials = n_trials
         self.random_state = random_state
-        self.file = file
+        self.store = store
         self.study: Study
 
     def open(self, fingerprint: str, first: Mapping[str, Any] | None) -> None:
@@ -55,7 +55,7 @@ class TrialQueue:
         with self._alone():
             self.study = optuna.create_study(
                 study_name=STUDY_NAME,
-                storage=None if self.file is None else self.file.storage,
+                storage=None if self.store is None else self.store.storage,
                 load_if_exists=True,
                 pruner=optuna.pruners.MedianPruner(**PRUNER),
             )
@@ -64,12 +64,12 @@ class TrialQueue:
             for key, value in asked.items():
                 if key not in known:
                     self.study.set_user_attr(key, value)
-                elif known[key] != value and self.file is not None:
+                elif known[key] != value and self.store is not None:
                     other = "another space" if key == "space" else "other data or options"
                     raise InvalidOptionError(
-                        f"storage must be a new file or that of the same search, but "
-                        f"{self.file.path} was made with {other}. Restore them, or choose "
-                        "another file."
+                        f"storage must be new or that of the same search, but {self.store.name} "
+                        f"was made with {other}. Restore them, or choose another file or "
+                        "database."
                     )
             if first is not None and not self.study.get_trials(deepcopy=False):
                 self.study.enqueue_trial(dict(first))
@@ -83,8 +83,8 @@ class TrialQueue:
                 return None
             self.study.sampler = self._sampler(n_taken)
             trial = self.study.ask()
-            if self.file is not None:
-                trial.set_user_attr("worker", self.file.worker)
+            if self.store is not None:
+                trial.set_user_attr("worker", self.store.worker)
             draw(trial, self.space)
             return trial
 
@@ -98,9 +98,9 @@ class TrialQueue:
         from optuna.trial import TrialState
 
         for trial in self._trials():
-            if trial.state == TrialState.RUNNING and self.file is not None:
+            if trial.state == TrialState.RUNNING and self.store is not None:
                 worker = trial.user_attrs.get("worker")
-                if not self.file.is_alive(worker):
+                if not self.store.is_alive(worker):
                     self.put_back(trial.number, count=True)
 
     def put_back(self, number: int, count: bool) -> None:
@@ -160,7 +160,7 @@ class TrialQueue:
         return min(complete, key=lambda record: record.score or 0.0, default=None)
 
     def _alone(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.file is None else self.file.claim()
+        return nullcontext() if self.store is None else self.store.claim()
 
 
 def _record(trial: FrozenTrial, is_retried: bool) -> TrialRecord:

@@ -86,7 +86,8 @@ def tune(
         Seconds of this call; the trial that is running then is cut short. The first trial makes
         at least a step.
     storage : str, Path or None, default None
-        File that keeps the study, to go on after a kill and to share among processes.
+        File or database that keeps the study, to go on after a kill and to share among processes
+        and machines; see `search`.
     random_state : int, default 0
         Of the trials, and of the split and the start of each fit.
     verbose : int, default 0

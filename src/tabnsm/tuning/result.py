@@ -48,12 +48,12 @@ class TuningResult:
         All trials of the study, those of earlier runs and other processes included.
     stopped : {"trials", "time", "interrupted"}
         Which budget ended the search, or Ctrl-C.
-    storage : Path or None
-        The study's file.
+    storage : Path, str or None
+        The study's file, or the URL of its database without the password.
     """
 
     best_options: dict[str, Any]
     best_score: float
     trials: tuple[TrialRecord, ...]
     stopped: Literal["trials", "time", "interrupted"]
-    storage: Path | None
+    storage: Path | str | None

@@ -10,9 +10,9 @@ import torch
 
 from tabnsm.errors import TabNSMWarning
 from tabnsm.options import Options
-from tabnsm.training.ensemble import fingerprint, initial_state, make_trainer
 from tabnsm.training.history import History
 from tabnsm.training.loop import TrainingDivergedError
+from tabnsm.training.network import fingerprint, initial_state, make_trainer
 from tabnsm.training.prepare import FitRows, PreparedFit
 from tabnsm.tuning.report import Report
 
@@ -40,7 +40,7 @@ class TuningRows:
     def score(self, options: Options, report: Report) -> float:
         """Train with these options; the `eval_metric` of the best epoch on the validation rows."""
         prepared = self.prepare(options)
-        state = initial_state(prepared, prepared.generator(), self.device)
+        state = initial_state(prepared, 0, self.device)
         limits = [options.training.time_limit, report.seconds_left]
         seconds = min((limit for limit in limits if limit is not None), default=None)
 

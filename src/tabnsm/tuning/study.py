@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tabnsm.errors import InvalidOptionError, TabNSMError
 from tabnsm.rules import is_integer, require
-from tabnsm.tuning.journal import StudyFile, check_journal
 from tabnsm.tuning.progress import SearchProgress
 from tabnsm.tuning.queue import TrialQueue, quiet_optuna, tidy
 from tabnsm.tuning.report import PutBack, Report
 from tabnsm.tuning.result import TuningResult
 from tabnsm.tuning.space import Parameter, check_space, contains
+from tabnsm.tuning.storage import check_storage, is_url, open_storage
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -60,7 +60,9 @@ def search(
     time_limit : float or None, default None
         Seconds of this call after which no trial begins, but for the first of all.
     storage : str, Path or None, default None
-        File that keeps the study (Optuna's journal); None keeps nothing.
+        File that keeps the study (Optuna's journal), or the URL of a database that machines
+        share, ``postgresql://user:password@host/database``, ``mysql://...`` or
+        ``sqlite:///file.db``; None keeps nothing.
     first : mapping or None, default None
         Options to try first, such as a method's defaults; one value per parameter.
     fingerprint : str, default ""
@@ -93,8 +95,8 @@ def search(
     deadline = math.inf if time_limit is None else time.monotonic() + time_limit
     with ExitStack() as stack:
         stack.enter_context(quiet_optuna())
-        file = None if storage is None else stack.enter_context(StudyFile(storage))
-        queue = TrialQueue(space, n_trials, random_state, file)
+        store = None if storage is None else stack.enter_context(open_storage(storage))
+        queue = TrialQueue(space, n_trials, random_state, store)
         queue.open(fingerprint, first)
         progress = stack.enter_context(SearchProgress(verbose, n_trials, score_name))
         stopped: Stopped = "interrupted"
@@ -109,8 +111,10 @@ def search(
                 f"At least 1 of the {n_trials} trials must complete, but none did. "
                 "Allow more trials, or narrow the space."
             )
-        path = None if file is None else file.path
-        return TuningResult(best.options, best.score, tuple(queue.records()), stopped, path)
+        kept: str | Path | None = None
+        if storage is not None and store is not None:
+            kept = store.name if is_url(storage) else Path(storage)
+        return TuningResult(best.options, best.score, tuple(queue.records()), stopped, kept)
 
 
 def check_search(
@@ -131,7 +135,7 @@ def check_search(
     require(is_integer(random_state, 0), "random_state must be an integer >= 0", random_state)
     with quiet_optuna():
         if storage is not None:
-            check_journal(Path(storage))
+            check_storage(storage)
 
 
 def _use_budget(
