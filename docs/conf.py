@@ -40,7 +40,7 @@ nitpick_ignore = [
         "abc.ABC",
         "sklearn.base.BaseEstimator",
         "sklearn.base.RegressorMixin",
-        "tabnsm.fitted.FittedRegressor",  # its members are listed with the estimator's
+        "tabnsm.fitting.TrainableRegressor",  # its members are listed with the estimator's
         "torch.nn.modules.module.Module",
     )
 ]

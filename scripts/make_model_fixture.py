@@ -27,5 +27,11 @@ path = Path(__file__).parents[1] / f"tests/fixtures/model-format-{FORMAT_VERSION
 model.save(path)
 rows = frame.head(8).assign(when=frame["when"].dt.strftime("%Y-%m-%d").head(8))
 rows = rows.astype(object).where(rows.notna(), None)
-expected = {"rows": rows.to_dict("list"), "predictions": model.predict(frame.head(8)).tolist()}
+levels = [0.2, 0.5, 0.8]
+expected = {
+    "rows": rows.to_dict("list"),
+    "predictions": model.predict(frame.head(8)).tolist(),
+    "levels": levels,
+    "quantiles": model.predict(frame.head(8), output_type="quantiles", quantiles=levels).tolist(),
+}
 path.with_suffix(".json").write_text(json.dumps(expected, indent=1) + "\n")

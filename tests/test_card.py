@@ -43,6 +43,25 @@ def test_notebooks_show_the_diagram_and_the_card(model: TabNSMRegressor) -> None
     assert "tabnsm-card" not in TabNSMRegressor()._repr_html_()
 
 
+@pytest.mark.slow
+def test_several_targets_are_named_with_the_unit_of_their_score() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    Y = pd.DataFrame({f"y{k}": X[:, 0] * X[:, 1] + k * X[:, 2] for k in range(12)})
+    model = TabNSMRegressor(preset="fast", max_epochs=1, random_state=0).fit(X, Y)
+    card = model.card()
+    assert f"**Targets:** {', '.join(f'y{k}' for k in range(10))} and 2 more" in card
+    assert f"RMSE {model.best_score_:.5g}, in standard deviations, mean of the targets" in card
+
+
+@pytest.mark.slow
+def test_blends_have_their_shares() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    options = {"preset": "best", "max_epochs": 1, "d_token": 8, "n_ensemble": 1, "random_state": 0}
+    model = TabNSMRegressor(**options).fit(X, X[:, 0] * X[:, 1])
+    shares = ", ".join(f"{name} {w:.0%}" for name, w in model.blend_.weights.items())
+    assert f"**Blend:** {shares}" in model.card()
+
+
 def test_only_fitted_models_have_a_card() -> None:
     with pytest.raises(NotFittedError):
         TabNSMRegressor().card()

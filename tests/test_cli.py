@@ -199,6 +199,7 @@ def test_evaluate(
     arguments = ["evaluate", str(folder / "model.safetensors"), str(data), "--target", "price"]
     assert main([*arguments, "--json", "--batch-rows", "33"]) == 0
     shown = json.loads(capsys.readouterr().out)
+    assert [entry["level"] for entry in shown.pop("intervals")] == [0.5, 0.8]
     prediction = TabNSMRegressor.load(folder / "model.safetensors").predict(frame)
     expected = regression_metrics(frame["price"][3:], prediction[3:])
     assert shown == {"n_rows": N_ROWS - 3, "n_without_target": 3, **expected}
@@ -310,6 +311,16 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again, once)
 
 
+def test_a_log_has_a_line_per_epoch_and_is_continued(folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "epochs.csv"
+    base = ["--checkpoint-dir", str(tmp_path / "run"), "--log", str(log)]
+    assert fit(folder, *base, out="logged.safetensors", epochs=2) == 0
+    lines = log.read_text().splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [["1", "1"], ["1", "2"]]
+    assert fit(folder, *base, "--resume", out="logged.safetensors", epochs=2) == 0
+    assert log.read_text().splitlines() == lines  # there was nothing left to train
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -332,6 +343,7 @@ def test_resume_ends_like_one_run(folder: Path, tmp_path: Path) -> None:
         (["--out", "/no/such/folder/m.safetensors"], "there is no folder"),
         (["--out", "."], "is a folder"),
         (["--resume"], "resume=True needs checkpoint_dir"),
+        (["--log", "/no/such/folder/epochs.csv"], "there is no folder"),
         (["--verbose", "--quiet"], "cannot both be given"),
         (["--target", "id", "--kind", "size=numeric"], "target must"),
         (["--drop", "id", "--drop", "size", "--drop", "shop", "--drop", "sold", "--drop", "weight"],

@@ -459,7 +459,7 @@ def test_signature_configs_and_docstring_agree() -> None:
     configs = config_defaults()
     preset_dependent = {name for preset in PRESETS.values() for name in preset}
     estimator_only = {"preset", "validation_fraction", "checkpoint_dir", "device", "random_state"}
-    estimator_only |= {"n_jobs"}
+    estimator_only |= {"n_jobs", "warm_start"}
     assert (set(configs) | estimator_only) - set(REMOVED) == set(signature)
     assert set(REMOVED) <= set(configs)  # the network and the training loop have them still
     documented = dict(

@@ -152,7 +152,8 @@ def test_gzip(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("no.csv", "there is no file"),
-        (".", "is a folder"),
+        (".", "is an empty folder"),
+        ("no*.parquet", "matches no file"),
         ("t.pkl", r"must end in \.csv.*Rename it or convert it"),
         ("t.json", r"got .*t\.json\. Write one object per line to a \.jsonl file"),
         ("t.csv.bz2", "decompress it with bunzip2"),

@@ -23,12 +23,14 @@ ALLOWED = {
     "torch_state": {"threads"},
     "kernels": {"errors", "functional", "threads"},
     "rules": {"errors"},
+    "sklearn_base": set(),
     "nn": {"errors", "functional", "kernels", "rules"},
-    "tables": {"errors"},
+    "tables": {"errors", "work_folder"},
     "text": {"errors", "threads"},
-    "columns": {"errors", "rules", "tables", "text"},
+    "work_folder": {"atomic", "errors"},
+    "columns": {"errors", "rules", "tables", "text", "work_folder"},
     "metrics": {"errors"},
-    "files": {"atomic", "errors"},
+    "files": {"atomic", "errors", "tables"},
     "target": {"columns", "errors", "metrics", "rules", "tables"},
     "prediction": {"columns", "errors", "threads"},
 }
@@ -40,25 +42,36 @@ ALLOWED["training"] = {
     "functional",
     "nn",
     "columns",
+    "text",
     "tables",
     "metrics",
     "target",
     "prediction",
+    "sklearn_base",
     "threads",
+    "work_folder",
 }
 ALLOWED["blend"] = {"columns", "errors", "functional", "metrics", "nn", "prediction", "target"}
 ALLOWED["blend"] |= {"training"}
+ALLOWED["intervals"] = {"blend", "columns", "errors", "nn", "prediction", "rules", "training"}
+ALLOWED["replay"] = {"columns"}
 ALLOWED["options"] = {"columns", "nn", "rules", "target", "training"}
+ALLOWED["precision"] = {"rules"}
 ALLOWED["model_file"] = {
     "_version",
+    "precision",
     "blend",
     "earlier",
     "errors",
     "container",
     "files",
+    "intervals",
     "options",
+    "replay",
     *ALLOWED["options"],
 }
+ALLOWED["export"] = {"_version", "blend", "columns", "errors", "files", "functional", "nn"}
+ALLOWED["export"] |= {"intervals", "tables", "text"}
 ALLOWED["attribution"] = {
     "columns",
     "errors",
@@ -71,17 +84,24 @@ ALLOWED["attribution"] = {
 ALLOWED["fitted"] = {
     "attribution",
     "blend",
+    "errors",
+    "export",
+    "intervals",
     "metrics",
     "model_file",
-    "plotting",
     "prediction",
-    "card",
-    "report",
+    "sklearn_base",
+    "replay",
     "tables",
     "torch_state",
     "options",
     *ALLOWED["options"],
 }
+ALLOWED["inspection"] = {"attribution", "card", "fitted", "nn", "plotting", "report", "tables"}
+ALLOWED["inspection"] |= {"sklearn_base", "torch_state"}
+ALLOWED["distillation"] = {"metrics", "prediction", "tables", "options", *ALLOWED["options"]}
+ALLOWED["distillation"] |= {"errors", "intervals", "sklearn_base"}
+ALLOWED["refit"] = ALLOWED["distillation"] | {"blend", "replay"}
 ALLOWED["card"] = {"_version"}
 ALLOWED["report"] = {
     "_version",
@@ -91,14 +111,21 @@ ALLOWED["report"] = {
     "container",
     "errors",
     "metrics",
+    "nn",
     "training",
 }
 ALLOWED["plotting"] = {"errors", "container", "training", "metrics"}
-ALLOWED["estimator"] = set(ALLOWED)
+ALLOWED["hub"] = {"atomic", "errors", "inspection", "sklearn_base"}
+ALLOWED["derived"] = {"distillation", "hub", "refit", "sklearn_base", "torch_state", "training"}
+ALLOWED["fitting"] = set(ALLOWED)
+ALLOWED["estimator"] = {"fitting", "text"}
+ALLOWED["mlflow"] = {"_version", "errors", "estimator"}
+ALLOWED["callbacks"] = {"errors", "files", "mlflow", "training"}
 ALLOWED["plotting_attribution"] = {"errors", "container", "plotting"}
 ALLOWED["plotting_rows"] = {"errors", "plotting", "plotting_attribution"}
 ALLOWED["tuning"] = set(ALLOWED)
 ALLOWED["demo"] = set(ALLOWED)
+ALLOWED["distributed"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)
 ALLOWED["__init__"] = {"_version", "errors", "estimator"}
 
@@ -163,9 +190,20 @@ def test_the_laboratory_is_seen_where_it_is_imported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_heavy_packages_are_not_imported_up_front() -> None:
-    # pandas comes with scikit-learn's own imports, where it is installed.
-    heavy = {"polars", "sentence_transformers", "transformers", "matplotlib", "typer"}
-    code = "import sys; from tabnsm import TabNSMRegressor; print(*sys.modules)"
+    heavy = {
+        "pandas",
+        "pyarrow",
+        "scipy.stats",
+        "polars",
+        "sentence_transformers",
+        "transformers",
+        "matplotlib",
+        "typer",
+        "huggingface_hub",
+        "mlflow",
+        "tensorboard",
+    }
+    code = "import sys, tabnsm.callbacks; from tabnsm import TabNSMRegressor; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(run.stdout.split())
 

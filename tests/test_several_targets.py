@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning, tune
 from tabnsm.metrics import regression_metrics, target_metrics, weighted_rmse
 from tabnsm.options import resolve_options
-from tabnsm.training.ensemble import make_trainer
+from tabnsm.training.network import make_trainer
 from tabnsm.training.prepare import FitRows, Validation
 
 pytestmark = pytest.mark.usefixtures("one_network")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -104,6 +105,28 @@ def test_fit_predict_explain_and_load_have_the_usual_bits(
     for found in (inside, (model.predict(X), model.explain(X).contributions)):
         np.testing.assert_array_equal(found[0], expected[0])
         np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_the_first_of_two_threads_to_leave_changes_nothing_for_the_other() -> None:
+    inside, leave = threading.Event(), threading.Event()
+    found: list[torch.dtype] = []
+
+    @usual_torch()
+    def second() -> None:
+        inside.set()
+        leave.wait()
+        found.append(torch.get_default_dtype())
+
+    with default_dtype(torch.float64):
+        thread = threading.Thread(target=second)
+        with usual_torch():
+            thread.start()
+            inside.wait()
+        assert torch.get_default_dtype() == torch.float32  # for the other
+        leave.set()
+        thread.join()
+        assert found == [torch.float32]
+        assert torch.get_default_dtype() == torch.float64
 
 
 def test_an_error_gives_the_settings_back() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from tabnsm._version import __version__
 if TYPE_CHECKING:
     from tabnsm.fitted import FittedRegressor
 
-MAX_COLUMNS = 5
+MAX_COLUMNS, MAX_TARGETS = 5, 10
 _STYLE = "border-collapse:collapse;font:13px system-ui,sans-serif;margin-top:0.5em;text-align:left"
 _CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left"
 
@@ -31,28 +32,28 @@ def card_entries(model: FittedRegressor) -> list[tuple[str, str]]:
     list of tuple of str
     """
     columns = model.describe_columns()
-    kinds = Counter(row.kind for row in columns)
-    names = {"drop": "left out"}
-    counted = ", ".join(f"{n} {names.get(kind, kind)}" for kind, n in kinds.most_common())
+    kinds = Counter("left out" if row.kind == "drop" else row.kind for row in columns)
+    counted = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
     n_missing = sum(row.missing > 0 for row in columns)
     seconds = sum(history.seconds for history in model.histories_)
-    metric = model.history_.eval_metric
-    scores = {metric: model.best_score_} | {"rmse": model.validation_rmse_}
-    changed = changed_options(model)
-    entries = [
-        ("Data", f"{model.n_features_in_} columns ({counted}); {n_missing} with missing values"),
-        ("Encoded features", str(model.encoder_.n_features)),
-        ("Validation", ", ".join(f"{name.upper()} {value:.5g}" for name, value in scores.items())),
-        ("Training", f"{_count(len(model.histories_), 'network')}, {seconds:.1f} s"),
-        ("Options", ", ".join(f"{name}={value}" for name, value in changed) or "all default"),
-        ("Version", f"tabnsm {__version__}"),
-    ]
+    scores = {model.history_.eval_metric: model.best_score_} | {"rmse": model.validation_rmse_}
+    unit = ", in standard deviations, mean of the targets" if model.target_.n_targets > 1 else ""
+    entries = {"Targets": _listed(model.target_.labels)} if model.target_.n_targets > 1 else {}
+    entries["Data"] = f"{model.n_features_in_} columns ({counted}); {n_missing} with missing values"
+    entries["Encoded features"] = str(model.encoder_.n_features)
     importances = getattr(model, "feature_importances_", None)
     if importances is not None and importances.sum() > 0:
         first = np.argsort(-importances, kind="stable")[:MAX_COLUMNS]
         shown = [f"{columns.rows[k].name} {importances[k]:.0%}" for k in first if importances[k]]
-        entries.insert(2, ("Most important", ", ".join(shown)))
-    return entries
+        entries["Most important"] = ", ".join(shown)
+    entries["Validation"] = ", ".join(f"{k.upper()} {v:.5g}" for k, v in scores.items()) + unit
+    entries["Training"] = f"{_count(len(model.histories_), 'network')}, {seconds:.1f} s"
+    if model.blend_ is not None:
+        entries["Blend"] = ", ".join(f"{k} {v:.0%}" for k, v in model.blend_.weights.items())
+    changed = changed_options(model)
+    entries["Options"] = ", ".join(f"{k}={v}" for k, v in changed) or "all default"
+    entries["Version"] = f"tabnsm {__version__}"
+    return list(entries.items())
 
 
 def card_markdown(model: FittedRegressor) -> str:
@@ -122,6 +123,11 @@ def changed_options(model: FittedRegressor) -> list[tuple[str, str]]:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_TARGETS} more" if len(names) > MAX_TARGETS else ""
+    return ", ".join(names[:MAX_TARGETS]) + more
 
 
 def _plain(text: str) -> str:

@@ -1,37 +1,25 @@
-"""TabNSMRegressor: its options, and how they become a fitted model."""
+"""TabNSMRegressor: its options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tabnsm.blend import BlendFit
-from tabnsm.errors import warn
-from tabnsm.fitted import FittedRegressor
-from tabnsm.options import resolve_options
-from tabnsm.prediction import resolve_device
-from tabnsm.rules import is_integer, require
-from tabnsm.torch_state import usual_torch
-from tabnsm.training.budget import TimeBudget
-from tabnsm.training.checkpoint import locked_folder
-from tabnsm.training.ensemble import EnsembleTraining
-from tabnsm.training.jobs import check_jobs
-from tabnsm.training.prepare import FitRows, Validation
-from tabnsm.training.progress import TrainingProgress
+from tabnsm.fitting import TrainableRegressor
 
 if TYPE_CHECKING:
     from tabnsm.text import TextEncoder
 
 
-class TabNSMRegressor(FittedRegressor):
+class TabNSMRegressor(TrainableRegressor):
     """Regression on wide, mixed tables with the neural sparse mixer.
 
     Takes a DataFrame (pandas, polars, pyarrow), a dict of columns, an array or a sparse matrix,
     with numbers, categories, dates and free text, missing values included. An option that is None
-    takes the preset's value. Start with `preset` and `time_limit`; the other options, in groups:
+    takes the preset's value. Start with `preset` and `time_limit`; the others, in groups:
 
     - **Time and accuracy**: `n_ensemble` to `precision`.
     - **Columns**: `column_kinds` to `clip_outliers`; of text, `text_encoder` to `text_cache`.
@@ -121,14 +109,17 @@ class TabNSMRegressor(FittedRegressor):
         a tenth: True; paper: False.
     validation_fraction : float, default 0.1
         Rows to validate on when `fit` gets no validation rows.
+    warm_start : bool, default False
+        Whether a second `fit` goes on from the weights of the last one, with the same columns.
     checkpoint_dir : str, Path or None, default None
         Folder for the state of training after every epoch, for ``fit(..., resume=True)``; one
         fit at a time can use it.
     device : str, default "auto"
         "auto" is a GPU where there is one (untested for lack of one), else the CPU.
     n_jobs : int or None, default None
-        Networks to train side by side: 1 is none, -1 one per core; None is one per torch thread
-        where that saves time. Same bits in any case. Not saved with the model.
+        Networks to train side by side: 1 is none, -1 one per core, -2 all cores but one. None is
+        the number of ``joblib.parallel_config``, else one per torch thread where that saves time.
+        Same bits in any case. Not saved with the model.
     random_state : int, RandomState or None, default None
         Same number, same bits on a CPU, whatever the number of threads.
     verbose : int, default 0
@@ -175,8 +166,9 @@ class TabNSMRegressor(FittedRegressor):
     n_token_pools : int or None, default None
         Numbers that the head sees of each feature's token: 8, 512 in all; paper: 0, so that it
         sees the one that the interaction makes alone.
-    head_width : int, default 256
-        Inner width of the regression head; several targets share twice as many units.
+    head_width : int, "auto" or None, default None
+        Inner width of the regression head, twice as much for several targets: "auto", which is 64
+        for up to 150 rows to train on, else 256; paper: 256.
 
     Attributes
     ----------
@@ -205,6 +197,10 @@ class TabNSMRegressor(FittedRegressor):
         The `eval_metric` of these predictions, in the same units; lower is better.
     blend_ : Blend or None
         Of ``preset="best"``, what predicts beside the networks; ``blend_.weights`` has all shares.
+    calibration_ : Calibration or None
+        What intervals and quantiles are made from; None in models of earlier files.
+    replay_ : ReplayRows or None
+        Rows of the fit for `refit`; None in models of earlier files and of those without rows.
     feature_importances_ : ndarray of shape (n_columns,)
         How much values of a column from other rows change predictions, squared; adds up to 1.
     options_ : Options
@@ -252,6 +248,7 @@ class TabNSMRegressor(FittedRegressor):
         linear_residual: bool | None = None,
         clip_predictions: bool | None = None,
         validation_fraction: float = 0.1,
+        warm_start: bool = False,
         checkpoint_dir: str | Path | None = None,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -276,7 +273,7 @@ class TabNSMRegressor(FittedRegressor):
         gates: Literal["head", "feature"] | None = None,
         mixer: bool = True,
         n_token_pools: int | None = None,
-        head_width: int = 256,
+        head_width: int | Literal["auto"] | None = None,
     ) -> None:
         self.preset = preset
         self.n_ensemble = n_ensemble
@@ -308,6 +305,7 @@ class TabNSMRegressor(FittedRegressor):
         self.linear_residual = linear_residual
         self.clip_predictions = clip_predictions
         self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
         self.checkpoint_dir = checkpoint_dir
         self.device = device
         self.n_jobs = n_jobs
@@ -333,68 +331,3 @@ class TabNSMRegressor(FittedRegressor):
         self.mixer = mixer
         self.n_token_pools = n_token_pools
         self.head_width = head_width
-
-    @usual_torch()
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-        validation_groups: Any = None,
-        validation_time: Any = None,
-        resume: bool = False,
-    ) -> TabNSMRegressor:
-        """Train on a table.
-
-        Rows without any target, and rows of weight zero, are left out before anything else.
-
-        Parameters
-        ----------
-        X : DataFrame, dict of columns, array or sparse matrix of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,), or DataFrame, dict of columns or array (n_rows, t)
-            One target, or several that share tokens and interaction. Of several, a row may lack
-            some: these are left out of the loss and of the scores.
-        sample_weight : array-like of shape (n_rows,) or None
-            Weights in the loss and in the validation score.
-        X_val, y_val : as `X` and `y`, or None
-            Rows to validate on; else a part of `X` is held out.
-        validation_groups : array-like of shape (n_rows,) or None
-            Hold out whole groups of rows.
-        validation_time : array-like of shape (n_rows,) or None
-            Hold out the latest rows.
-        resume : bool, default False
-            Continue the run whose state is in `checkpoint_dir`, if there is one.
-
-        Returns
-        -------
-        TabNSMRegressor
-            Itself.
-        """
-        options = resolve_options(self.get_params(deep=False))
-        budget = TimeBudget(options.training.time_limit)
-        validation = Validation(
-            X_val, y_val, validation_groups, validation_time, self.validation_fraction
-        )
-        self._check_run_options(resume)
-        device = resolve_device(self.device)
-        with locked_folder(self.checkpoint_dir):
-            rows = FitRows.collect(X, y, sample_weight, validation, self.random_state)
-            prepared = rows.prepare(options, budget)
-            further = BlendFit(prepared, budget) if self.preset == "best" else None
-            training = EnsembleTraining(prepared, device, budget, self.n_jobs)
-            with TrainingProgress.of(prepared.options.training, self.verbose) as progress:
-                training.train(self.checkpoint_dir, resume, progress)
-        self._keep(rows.table, prepared, training, further)
-        for message in training.messages:
-            warn(message)  # not before there is a model: a second Ctrl-C would make it untrue
-        return self
-
-    def _check_run_options(self, resume: bool) -> None:
-        is_level = isinstance(self.verbose, (bool, np.bool_)) or is_integer(self.verbose, 0)
-        require(is_level, "verbose must be an integer >= 0", self.verbose)
-        check_jobs(self.n_jobs)
-        rule = "resume=True needs checkpoint_dir, the folder of the run"
-        require(not resume or self.checkpoint_dir is not None, rule, None)

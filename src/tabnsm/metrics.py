@@ -121,6 +121,46 @@ def target_metrics(
     return found
 
 
+def interval_metrics(y: Any, intervals: Any, levels: Sequence[float]) -> list[dict[str, float]]:
+    """Compare intervals with the truth.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        True values, NaN where missing.
+    intervals : array-like of shape (n_rows, 2, k)
+        Lower and upper bounds at each level.
+    levels : sequence of float, of length k
+
+    Returns
+    -------
+    list of dict of str to float
+        For each level `level`, `coverage`, the share of true values inside, bounds included, and
+        `mean_width`.
+
+    Examples
+    --------
+    >>> interval_metrics([1.0, 5.0], [[[0.0], [2.0]], [[0.0], [4.0]]], [0.5])
+    [{'level': 0.5, 'coverage': 0.5, 'mean_width': 3.0}]
+    """
+    truth, bounds = np.asarray(y, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
+    if truth.ndim != 1 or bounds.shape != (len(truth), 2, len(levels)):
+        raise InvalidDataError(
+            "intervals must have shape (n_rows, 2, n_levels), and y (n_rows,), got shapes "
+            f"{bounds.shape} and {truth.shape} and {len(levels)} level(s)."
+        )
+    known = ~np.isnan(truth)
+    if not known.any():
+        raise InvalidDataError("y must have values, got missing ones only.")
+    low, high = bounds[known, 0], bounds[known, 1]  # (n, k)
+    inside = (low <= truth[known, None]) & (truth[known, None] <= high)
+    width = np.mean(high / 2 - low / 2, axis=0) * 2  # a difference may leave float64
+    return [
+        {"level": float(level), "coverage": float(share), "mean_width": float(mean)}
+        for level, share, mean in zip(levels, inside.mean(axis=0), width, strict=True)
+    ]
+
+
 def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray | None) -> float:
     """Root of the (weighted) mean squared error, also where squares leave float64.
 

@@ -16,9 +16,12 @@ from tabnsm.container import read_container, write_container
 from tabnsm.earlier import MISSING_OPTIONS, rename_tensor, upgrade_meta
 from tabnsm.errors import ModelFileError, TabNSMError
 from tabnsm.files.output_path import check_model_ending
+from tabnsm.intervals import Calibration
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.model import TabNSM
 from tabnsm.options import plain_value, resolve_options
+from tabnsm.precision import StoredDtype, check_dtype, pack_weights, unpack_weights
+from tabnsm.replay import ReplayRows
 from tabnsm.target import TargetModel
 from tabnsm.training.history import History
 
@@ -27,19 +30,26 @@ if TYPE_CHECKING:
     from tabnsm.text import TextEncoder
 
 Model = TypeVar("Model", bound="FittedRegressor")
-FORMAT_VERSION = 5
+FORMAT_VERSION = 7
 """1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric;
-1 to 4 no blend."""
+1 to 4 no blend; 1 to 5 no calibration of intervals, only float32 weights, no columns that may be
+absent; 1 to 6 no rows of the fit, no places of codes in categories."""
 
 
-def save_model(estimator: FittedRegressor, path: str | Path) -> None:
+def save_model(
+    estimator: FittedRegressor,
+    path: str | Path,
+    dtype: StoredDtype = "float32",
+    keep_rows: bool = True,
+) -> None:
     """Write a fitted estimator to `path`."""
     check_model_ending(path)
+    check_dtype(dtype)
     encoder_tensors, encoder_meta = estimator.encoder_.to_state()
     options = estimator.options_.to_dict()
     # How much a fit prints is no property of the model.
     del encoder_meta["config"]["verbose"], options["encoder"]["verbose"]
-    weights = estimator.model_.state_dict()
+    weights = pack_weights(estimator.model_.state_dict(), dtype)
     n_networks = len(networks_of(estimator.model_))
     tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
     tensors |= {f"encoder.{name}": tensor for name, tensor in encoder_tensors.items()}
@@ -49,6 +59,14 @@ def save_model(estimator: FittedRegressor, path: str | Path) -> None:
     if estimator.blend_ is not None:
         blend_tensors, blend_meta = estimator.blend_.to_state()
         tensors |= {f"blend.{name}": tensor for name, tensor in blend_tensors.items()}
+    calibration_meta = None
+    if estimator.calibration_ is not None:
+        arrays, calibration_meta = estimator.calibration_.to_state()
+        tensors |= {f"calibration.{name}": tensor for name, tensor in arrays.items()}
+    replay_meta = None
+    if estimator.replay_ is not None and keep_rows:
+        arrays, replay_meta = estimator.replay_.to_state()
+        tensors |= {f"replay.{name}": tensor for name, tensor in arrays.items()}
     names = getattr(estimator, "feature_names_in_", None)
     meta = {
         "kind": "model",
@@ -59,7 +77,10 @@ def save_model(estimator: FittedRegressor, path: str | Path) -> None:
         "encoder": encoder_meta,
         "target": target_meta,
         "blend": blend_meta,
+        "calibration": calibration_meta,
+        "replay": replay_meta,
         "n_networks": n_networks,
+        "weights_dtype": dtype,
         "history": estimator.history_.to_dict(),
         "further_histories": [history.to_dict() for history in estimator.histories_[1:]],
         "validation_rmse": estimator.validation_rmse_,
@@ -119,6 +140,9 @@ def _restore(
         _part(tensors, "target."), meta["target"], category_sizes
     )
     estimator.blend_ = _restore_blend(tensors, meta, category_sizes)
+    estimator.calibration_ = _restore_calibration(tensors, meta, category_sizes)
+    replay = meta.get("replay")
+    estimator.replay_ = replay and ReplayRows.from_state(_part(tensors, "replay."), replay)
     model = join_networks(
         [
             TabNSM(
@@ -131,7 +155,7 @@ def _restore(
             for _ in range(meta["n_networks"])
         ]
     )
-    model.load_state_dict(_part(tensors, "model."))
+    model.load_state_dict(unpack_weights(_part(tensors, "model.")))
     estimator.model_ = model.eval()
     _restore_records(estimator, meta)
     return estimator
@@ -160,6 +184,14 @@ def _restore_blend(
 ) -> Blend | None:
     blend = meta.get("blend")
     return blend and Blend.from_state(_part(tensors, "blend."), blend, category_sizes)
+
+
+def _restore_calibration(
+    tensors: dict[str, torch.Tensor], meta: dict[str, Any], category_sizes: tuple[int, ...]
+) -> Calibration | None:
+    entries = meta.get("calibration")
+    part = _part(tensors, "calibration.")
+    return None if entries is None else Calibration.from_state(part, entries, category_sizes)
 
 
 def _encoder_options(config: dict[str, Any]) -> dict[str, Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tabnsm.columns import EncoderConfig
 from tabnsm.nn.config import ArchitectureConfig
-from tabnsm.rules import require_one_of
+from tabnsm.rules import is_integer, require, require_one_of
 from tabnsm.target import TargetConfig
 from tabnsm.training.config import TrainingConfig
+from tabnsm.training.jobs import check_jobs
 from tabnsm.training.objective import ObjectiveConfig
 from tabnsm.training.rise import RiseConfig
 
@@ -36,6 +38,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "d_token": 64,
         "gates": "feature",
         "n_token_pools": 0,
+        "head_width": 256,
         "loss": "blend",
         "normalize_grid": False,
         "temperature": 1.0,
@@ -91,7 +94,8 @@ class Options:
         """The same options with a number in place of each "auto" and each None that means one.
 
         They depend on the targets of the training rows, (n, t), and on the number of encoded
-        features: the loss, the token pools, the stride, the batch size and the number of networks.
+        features: the loss, the token pools, the stride, the width of the head, the batch size and
+        the number of networks.
 
         Examples
         --------
@@ -108,6 +112,7 @@ class Options:
                 architecture,
                 n_token_pools=architecture.resolved_pools(n_features),
                 compress_stride=architecture.resolved_stride,
+                head_width=architecture.resolved_width(n_rows),
             ),
             objective=self.objective.for_target(target, explained),
             training=replace(
@@ -150,3 +155,14 @@ def resolve_options(params: Mapping[str, Any]) -> Options:
         rise=build(RiseConfig),
         training=build(TrainingConfig),
     )
+
+
+def check_run_options(
+    verbose: Any, n_jobs: int | None, resume: bool, checkpoint_dir: str | Path | None
+) -> None:
+    """Refuse what says how a fit runs, rather than what it fits, before any work."""
+    is_level = isinstance(verbose, (bool, np.bool_)) or is_integer(verbose, 0)
+    require(is_level, "verbose must be an integer >= 0", verbose)
+    check_jobs(n_jobs)
+    rule = "resume=True needs checkpoint_dir, the folder of the run"
+    require(not resume or checkpoint_dir is not None, rule, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,13 +37,37 @@ def tile_rows(n_features: int, max_tokens: int = TILE_TOKENS) -> int:
     return tile
 
 
+@contextmanager
+def eval_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluate a module, and put those of its parts that were in training back to it.
+
+    A module that is in evaluation mode, as those of fitted models are, is not written to, so that
+    many threads can use it at the same time.
+
+    Examples
+    --------
+    >>> layer = nn.Linear(1, 1)
+    >>> with eval_mode(layer):
+    ...     layer.training
+    False
+    >>> layer.training
+    True
+    """
+    in_training = [part for part in model.modules() if part.training]
+    if in_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        for part in in_training:
+            part.training = True
+
+
 def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) -> np.ndarray:
     """Standardised predictions of all rows in float32, in tiles of fixed size.
 
     The model takes encoded rows, (B, D), to (B, t); the result is (n_rows, t).
     """
-    was_training = model.training
-    model.eval()
     alone = getattr(model, "rows_are_independent", False)
     size = tile_rows(table.n_features, COMPILED_TILE_TOKENS if alone else TILE_TOKENS)
     predictions = np.empty((table.n_rows, getattr(model, "n_targets", 1)), dtype=np.float32)
@@ -54,12 +80,12 @@ def predict_rows(model: nn.Module, table: EncodedTable, device: torch.device) ->
         predictions[start:stop] = tile[: stop - start]
 
     starts = range(0, table.n_rows, size)
-    if len(starts) > 1 and device.type == "cpu":
-        map_in_threads(predict_tile, starts)
-    else:
-        for start in starts:
-            predict_tile(start)
-    model.train(was_training)
+    with eval_mode(model):
+        if len(starts) > 1 and device.type == "cpu":
+            map_in_threads(predict_tile, starts)
+        else:
+            for start in starts:
+                predict_tile(start)
     return predictions
 
 

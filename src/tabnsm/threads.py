@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
+from joblib.parallel import get_active_backend
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,6 +43,22 @@ def uses_own_threads() -> bool:
     return getattr(_local, "count", None) is not None
 
 
+def is_job_of_threads() -> bool:
+    """Whether joblib runs this thread as one of several jobs, which share the cores already.
+
+    Of jobs in processes of their own, joblib limits the threads itself.
+
+    Examples
+    --------
+    >>> from joblib import Parallel, delayed
+    >>> is_job_of_threads(), Parallel(2, backend="threading")([delayed(is_job_of_threads)()])
+    (False, [True])
+    """
+    if threading.current_thread() is threading.main_thread():
+        return False
+    return bool(get_active_backend()[0].nesting_level)  # 0 outside of all jobs
+
+
 def set_thread_count(count: int) -> None:
     """Share the rest of this `one_torch_thread` block among so many threads; else no effect.
 
@@ -58,7 +75,7 @@ def set_thread_count(count: int) -> None:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch use one thread, and the kernels as many as torch had.
+    """Let torch use one thread, and the kernels as many as torch had; one in a thread of joblib.
 
     Blocks may be nested and may run in several Python threads at a time. The number that torch
     had before is back at the end.
@@ -78,7 +95,7 @@ def one_torch_thread() -> Iterator[None]:
         if _Users.n_active == 0:
             _Users.n_threads = own
         _Users.n_active += 1
-        _local.count = own
+        _local.count = 1 if outer is None and is_job_of_threads() else own
         torch.set_num_threads(1)
     try:
         yield

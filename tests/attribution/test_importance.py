@@ -14,6 +14,8 @@ from sklearn.inspection import permutation_importance
 
 from tabnsm import TabNSMRegressor
 from tabnsm.attribution import column_importances
+from tabnsm.attribution.importance import RowPairs
+from tabnsm.attribution.inputs import input_columns
 from tabnsm.tables import Table
 from tests.fakes import FakeTextEncoder
 
@@ -78,6 +80,19 @@ def test_the_order_is_that_of_permutation_importance(make: Any) -> None:
 
 
 @pytest.mark.slow
+def test_several_targets_count_in_their_own_deviations() -> None:
+    X, _, _ = additive()
+    Y = pd.DataFrame({"small": 3 * X["e"] + X["b"], "large": 1000 * (2 * X["h"] - X["c"] ** 2)})
+    model = fast(linear_residual=False).fit(X, Y)
+    permuted = permutation_importance(model, X, Y, n_repeats=3, random_state=0).importances_mean
+    found = model.feature_importances_
+    by_us, by_them = (np.argsort(-values, kind="stable")[:4] for values in (found, permuted))
+    assert list(X.columns[by_us]) == list(X.columns[by_them])
+    assert X.columns[by_us[0]] == "e"
+    assert set(X.columns[by_us]) == {"e", "b", "h", "c"}
+
+
+@pytest.mark.slow
 def test_wide_tables_are_ranked_by_gradients_first(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, known = additive()
     noise = np.random.default_rng(3).normal(size=(len(X), 24))
@@ -116,6 +131,26 @@ def test_columns_that_are_left_out_have_none_and_joined_texts_share() -> None:
     assert empty == 0
     assert title == notes > 0
     assert empty + title + area + notes == pytest.approx(1)
+
+
+def test_a_time_limit_that_is_near_leaves_out_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = quick().fit(X, X[:, 0] * X[:, 1])
+    encoded = model.encoder_.transform(Table.from_native(X))
+    fitted = (model.model_, model.encoder_, model.target_)
+    seconds = iter([100.0, 99.0, 2.0, 1.0])
+
+    whole = column_importances(*fitted, encoded)
+    ample = column_importances(*fitted, encoded, None, lambda: next(seconds))
+    near = column_importances(*fitted, encoded, None, lambda: next(seconds))
+    np.testing.assert_array_equal(ample, whole)  # 6 seconds are needed
+    assert not np.array_equal(near, whole)
+    assert near.sum() == pytest.approx(1)
+    drawn = np.random.default_rng(0).choice(200, 128, replace=False)[:21]  # a sixth
+    _, of_feature = input_columns(model.encoder_)
+    pairs = RowPairs(model.model_, model.target_, encoded, drawn, of_feature)
+    expected = np.array([pairs.exchange(k) for k in range(3)])
+    np.testing.assert_allclose(near, expected / expected.sum())
 
 
 def test_saved_with_the_model(tmp_path: Path) -> None:

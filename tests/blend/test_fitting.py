@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tabnsm import TabNSMRegressor
+from tabnsm.attribution import column_importances
 from tabnsm.blend import fitting
 from tabnsm.blend.blend import member_predictions
 from tabnsm.blend.neighbors import last_stage
@@ -166,6 +167,24 @@ def test_explanations_are_of_the_networks_share(
     np.testing.assert_array_equal(found.predictions, alone.predictions)
 
 
+def test_importances_are_of_the_whole_blend(
+    model: TabNSMRegressor, rows: tuple[pd.DataFrame, np.ndarray]
+) -> None:
+    X = rows[0][:40]
+    encoded = model.encoder_.transform(Table.from_native(X))
+    found = column_importances(model.model_, model.encoder_, model.target_, encoded, model._blended)
+    drawn = np.random.default_rng(0).choice(40, 40, replace=False)
+    here, other = X.iloc[drawn], X.iloc[np.roll(drawn, 1)].reset_index(drop=True)
+    expected = []
+    for name in X:
+        changed = here.reset_index(drop=True)
+        changed[name] = other[name]
+        expected.append(((model.predict(changed) - model.predict(here)) ** 2).mean())
+    np.testing.assert_allclose(found, np.array(expected) / sum(expected), rtol=1e-5)
+    alone = column_importances(model.model_, model.encoder_, model.target_, encoded)
+    assert np.abs(found - alone).max() > 0.01
+
+
 def test_several_targets_are_refused(rows: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = rows
     with pytest.raises(InvalidOptionError, match='preset="best" needs one target, got 2'):
@@ -269,4 +288,4 @@ def test_long_tables_are_learned_in_part(
     monkeypatch.setattr(fitting.TreeFeatures, "fit", counted)
     monkeypatch.setattr(fitting, "MAX_VALUES", 1000)
     model = quick().fit(*rows, np.ones(300))
-    assert seen == [1000 // model.encoder_.n_features]
+    assert seen[0] == 1000 // model.encoder_.n_features  # the second is of the intervals

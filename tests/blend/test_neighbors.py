@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +11,7 @@ from tabnsm.blend import neighbors
 from tabnsm.blend.neighbors import Neighbors, last_stage
 from tabnsm.columns import EncodedTable
 from tabnsm.nn.model import TabNSM
+from tabnsm.prediction import eval_mode
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +22,15 @@ def network() -> TabNSM:
 @pytest.fixture(scope="module")
 def table() -> EncodedTable:
     return EncodedTable(torch.randn(300, 5, generator=torch.Generator().manual_seed(1)))
+
+
+def test_threads_see_their_own_rows(network: TabNSM, table: EncodedTable) -> None:
+    parts = [table.take(torch.arange(k, k + 100)) for k in (0, 50, 100)]
+    expected = [last_stage(network, part) for part in parts]
+    with eval_mode(network), ThreadPoolExecutor(3) as pool:  # as in a fitted model
+        for _ in range(5):
+            found = list(pool.map(partial(last_stage, network), parts))
+            assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 
 def test_what_the_last_stage_sees(network: TabNSM, table: EncodedTable) -> None:

@@ -40,7 +40,24 @@ def test_writes_a_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert report(folder, "more.csv", "-o", str(out), *options) == 0
     assert capsys.readouterr().err == ""
     assert "20 rows that were given as training rows" in out.read_text()
-    assert '"rows":{"used":30,"given":40' in out.read_text()
+    assert '"rows":{"used":30,"given":40,"known":40' in out.read_text()
+
+
+@pytest.mark.slow
+def test_several_targets(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.read_csv(folder / "data.csv").assign(area=lambda rows: rows["b"] + rows["a"])
+    frame.to_csv(tmp_path / "two.csv", index=False)
+    model, data, out = (str(tmp_path / name) for name in ("m.safetensors", "two.csv", "r.html"))
+    small = ["--preset", "fast", "--epochs", "1", "-q"]
+    assert main(["fit", data, "--target", "price,area", "--out", model, *small]) == 0
+    assert main(["report", model, data, "--out", out]) == 0
+    assert "<title>price, area: TabNSM report</title>" in Path(out).read_text()
+    train = ["--target", "area", "--train", data]
+    assert main(["report", model, data, "--out", out, *train]) == 0
+    assert "<title>area: TabNSM report</title>" in Path(out).read_text()
+    capsys.readouterr()
+    assert main(["report", model, data, "--out", out, "--target", "a"]) == 2
+    assert "--target must name targets of the model, 'price', 'area'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -48,7 +65,7 @@ def test_writes_a_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         ("data.csv", ["--max-rows", "1"], "--max-rows must be >= 2, got 1"),
         ("data.csv", ["--target", "prices"], "Did you mean 'price'"),
-        ("more.csv", [], "--target must name the column with the true values"),
+        ("more.csv", [], "--target must name the column(s) with the true values"),
     ],
 )
 def test_refuses_in_one_line(

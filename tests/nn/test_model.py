@@ -273,7 +273,7 @@ def test_selected_blocks_differ_from_row_to_row() -> None:
         ({"n_heads": 0}, "n_heads must be an integer >= 1, got 0"),
         ({"compress_stride": 11}, r"from 1 to compress_block_size \(10\), got 11"),
         ({"attention": "dense"}, "attention must be one of .* got 'dense'"),
-        ({"head_width": 2.5}, "head_width must be an integer >= 1, got 2.5"),
+        ({"head_width": 2.5}, 'head_width must be "auto" or an integer >= 1, got 2.5'),
         ({"d_token": True}, "d_token must be an integer >= 1, got True"),
     ],
 )

@@ -22,6 +22,13 @@ def make_rows(n_rows: int, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
     return X, y.rename("price")
 
 
+def two_targets(X: pd.DataFrame, y: pd.Series) -> pd.DataFrame:
+    """The price, and a target of other columns that every fourth row lacks."""
+    Y = pd.DataFrame({"price": y, "area": 5 * X["x3"] + 2 * X["x2"]})
+    Y.loc[::4, "area"] = np.nan
+    return Y
+
+
 @pytest.fixture(scope="session")
 def rows() -> tuple[pd.DataFrame, pd.Series]:
     return make_rows(260)
@@ -32,3 +39,11 @@ def model(rows: tuple[pd.DataFrame, pd.Series]) -> TabNSMRegressor:
     X, y = rows
     options = {"max_epochs": 4, "random_state": 0, "n_ensemble": 2, "linear_residual": False}
     return TabNSMRegressor(preset="fast", **options).fit(X[:200], y[:200])
+
+
+@pytest.fixture(scope="session")
+def several(rows: tuple[pd.DataFrame, pd.Series]) -> TabNSMRegressor:
+    """Of two targets."""
+    options = {"max_epochs": 8, "random_state": 0, "linear_residual": False}
+    model = TabNSMRegressor(preset="fast", **options)
+    return model.fit(rows[0][:200], two_targets(*rows)[:200])

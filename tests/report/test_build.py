@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyRegressor
 
-from tabnsm import InvalidOptionError, TabNSMRegressor
+from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor
 from tabnsm.metrics import regression_metrics
 from tabnsm.report import Report
-from tests.report.conftest import NASTY, make_rows
+from tests.report.conftest import NASTY, make_rows, two_targets
 
 Rows = tuple[pd.DataFrame, pd.Series]
 
@@ -26,9 +26,9 @@ def report(model: TabNSMRegressor, rows: Rows) -> Report:
 def test_sections_are_there(report: Report, rows: Rows) -> None:
     data = report.data
     assert data["target"] == "price"
-    assert data["rows"] == {"used": 60, "given": 60, "table": 200}
+    assert data["rows"] == {"used": 60, "given": 60, "known": 60, "table": 200}
     assert len(data["training"]["networks"]) == 2
-    assert data["coverage"] is None or len(data["coverage"]) == 4
+    assert [entry["level"] for entry in data["coverage"]] == [0.5, 0.8, 0.9]  # of 20 rows
     assert [row["name"] for row in data["data"]] == list(rows[0].columns)
     json.dumps(data)
 
@@ -120,12 +120,12 @@ def test_few_rows_are_not_compared(model: TabNSMRegressor, rows: Rows) -> None:
 def test_large_tables_are_sampled_and_it_is_said(
     model: TabNSMRegressor, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tabnsm.report.build.MAX_TABLE_ROWS", 8)
+    monkeypatch.setattr("tabnsm.report.tried.MAX_TABLE_ROWS", 8)
     X, y = rows[0].reset_index(drop=True), rows[1].to_numpy().copy()
     y[0] = np.nan
     with pytest.warns(match="have no target"):
         data = model.report(X, y, max_rows=50).data
-    assert data["rows"] == {"used": 50, "given": 260, "table": 8}
+    assert data["rows"] == {"used": 50, "given": 260, "known": 259, "table": 8}
     assert data["target"] == "target"
     assert len(data["table"]["rows"]) == 8
     numbers = [row["row"] for row in data["table"]["rows"]]
@@ -134,19 +134,80 @@ def test_large_tables_are_sampled_and_it_is_said(
     assert 0 not in numbers
 
 
-def test_coverage_of_models_that_have_intervals(model: TabNSMRegressor, rows: Rows) -> None:
-    class WithIntervals(TabNSMRegressor):
-        def predict_interval(self, X, confidence_level=0.9):  # type: ignore[no-untyped-def]
-            points = self.predict(X)
-            return points, np.stack([points - 1e6, points + 1e6], axis=1)
+def test_coverage_of_intervals(model: TabNSMRegressor, rows: Rows) -> None:
+    X, y = rows[0][200:], np.asarray(rows[1][200:], dtype=float)
+    assert model.calibration_ is not None
+    levels = model.calibration_.reached([0.5, 0.8, 0.9, 0.95])
+    assert 0.5 in levels
+    found = model.report(X, y).data["coverage"]
+    assert [entry["level"] for entry in found] == levels
+    low, high = model.predict_interval(X, 0.5)[1].T
+    inside = (low <= y) & (y <= high)
+    assert found[0]["coverage"] == pytest.approx(inside.mean())
+    assert found[0]["mean_width"] == pytest.approx((high - low).mean())
+    for name in ("by_width", "by_prediction"):
+        assert len(found[0][name]) == 3
+    widest = np.argsort(high - low, kind="stable")[-(len(y) // 3) :]
+    assert found[0]["by_width"][2] == pytest.approx(inside[widest].mean())
 
-    other = WithIntervals()
-    other.__dict__.update(model.__dict__)
-    found = other.report(rows[0][200:], rows[1][200:]).data["coverage"]
-    assert [entry["level"] for entry in found] == [0.5, 0.8, 0.9, 0.95]
-    assert {entry["share"] for entry in found} == {1.0}
-    assert found[0]["width"] == pytest.approx(2e6)
-    assert found[0]["terciles"] == [1.0, 1.0, 1.0]
+
+def test_without_calibration_there_is_no_coverage(model: TabNSMRegressor, rows: Rows) -> None:
+    earlier = TabNSMRegressor()
+    earlier.__dict__.update(model.__dict__)
+    earlier.calibration_ = None
+    assert earlier.report(rows[0][200:230], rows[1][200:230]).data["coverage"] is None
+
+
+def test_every_target_is_described_on_the_rows_that_have_it(
+    several: TabNSMRegressor, rows: Rows
+) -> None:
+    X, Y = rows[0][200:], two_targets(*rows)[200:]
+    data = several.report(X, Y).data
+    assert [part["target"] for part in data["targets"]] == ["price", "area"]
+    assert [part["rows"]["used"] for part in data["targets"]] == [60, 45]
+    prediction = several.predict(X)
+    present = Y["area"].notna().to_numpy()
+    area = data["targets"][1]
+    assert area["metrics"] == regression_metrics(Y["area"][present], prediction[present, 1])
+    numbers = np.array([row["row"] for row in area["table"]["rows"]])
+    assert (numbers == np.flatnonzero(present)).all()
+    for row in area["table"]["rows"]:
+        total = area["table"]["base"] + sum(part for _, _, part in row["parts"]) + row["rest"]
+        assert total == pytest.approx(row["explained"], rel=1e-4)
+        assert row["explained"] == pytest.approx(prediction[row["row"], 1], rel=1e-5)
+    price, own = (np.array(part["importances"]) for part in data["targets"])
+    columns = list(X)
+    assert columns[price.argmax()] in ("x0", "city <b>")
+    assert columns[own.argmax()] == "x3"
+    json.dumps(data)
+
+
+def test_some_of_the_targets(several: TabNSMRegressor, rows: Rows) -> None:
+    X, Y = rows[0][200:], two_targets(*rows)[200:]
+    with pytest.warns(match="15 of 60 rows"):
+        (part,) = several.report(X, Y[["area"]]).data["targets"]
+    assert part["target"] == "area"
+    assert part["rows"] == {"used": 45, "given": 60, "known": 45, "table": 200}
+    train = {"X_train": rows[0][:200], "y_train": two_targets(*rows)[:200]}
+    found = several.report(X, Y, **train).data["targets"][1]["comparison"]
+    assert "150 rows that were given as training rows" in found["note"]
+
+
+def test_targets_of_another_model_are_refused(several: TabNSMRegressor, rows: Rows) -> None:
+    X, Y = rows[0][200:], two_targets(*rows)[200:]
+    with pytest.raises(InvalidDataError, match="y must have targets of the model, 'price', 'area'"):
+        several.report(X, Y.rename(columns={"area": "size"}))
+    with pytest.raises(InvalidDataError, match=r"as many targets as fit \(2\), got 1"):
+        several.report(X, Y["price"])
+    with pytest.raises(InvalidDataError, match="got none of 'area'"):
+        several.report(X, Y.assign(area=np.nan))
+    with pytest.raises(InvalidOptionError, match="target_name must be None"):
+        several.report(X, Y, target_name="cost")
+
+
+def test_more_targets_than_the_model_has_are_refused(model: TabNSMRegressor, rows: Rows) -> None:
+    with pytest.raises(InvalidDataError, match=r"as many targets as fit \(1\), got 2"):
+        model.report(rows[0][200:], two_targets(*rows)[200:])
 
 
 def test_written_and_refused(model: TabNSMRegressor, rows: Rows, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from tabnsm import TabNSMRegressor
+from tests.report.conftest import two_targets
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -53,6 +54,10 @@ search.value = "oslo"; search.dispatchEvent(new Event("input"));
 found.some = lines().length;
 found.said = document.querySelector("#rows [role=status]").textContent;
 search.value = ""; search.dispatchEvent(new Event("input"));
+const columns = document.getElementById("find-column");
+columns.value = "x numeric"; columns.dispatchEvent(new Event("input"));
+document.querySelectorAll("#data thead button")[2].click();
+found.columns = [...document.querySelectorAll("#data tbody th")].map((c) => c.textContent);
 const button = document.querySelector("#rows tbody button");
 button.focus(); found.focused = document.activeElement === button;
 button.click();
@@ -67,6 +72,29 @@ found.residuals = lines().map((l) => Number(l.cells[3].textContent.replace("−"
 found.colour = getComputedStyle(document.body).backgroundColor;
 document.body.append(Object.assign(document.createElement("pre"),
   { id: "found", textContent: JSON.stringify(found) }));
+</script>
+"""
+
+# Chooses the second target, as the arrow keys on the choice do.
+CHOOSE = """
+<script>
+const menu = document.getElementById("target");
+const seen = { choices: [...menu.options].map((o) => o.textContent), titles: [], rows: [],
+  sections: [], label: menu.labels[0].firstChild.textContent };
+const look = () => {
+  seen.titles.push(document.getElementById("title").textContent);
+  seen.rows.push(document.querySelectorAll("#rows tbody tr").length);
+  const parts = [...document.querySelectorAll("main section, nav a")];
+  seen.sections.push(parts.map((part) => part.id || part.hash));
+};
+look();
+menu.focus(); menu.value = "1"; menu.dispatchEvent(new Event("change"));
+look();
+seen.bold = document.querySelector("#summary tr.first th").textContent;
+seen.focused = document.activeElement === menu;
+seen.charts = document.querySelectorAll("figure svg[role=img]").length;
+document.body.append(Object.assign(document.createElement("pre"),
+  { id: "found", textContent: JSON.stringify(seen) }));
 </script>
 """
 
@@ -92,6 +120,10 @@ def page(
 def use(page: Path, tmp_path: Path, *options: str) -> dict[str, Any]:
     used = page.parent / "used.html"
     result = chromium(tmp_path, *options, "--dump-dom", used.as_uri())
+    return read_found(result)
+
+
+def read_found(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     left = re.search(r'<pre id="found">(.*?)</pre>', result.stdout, re.S)
     assert left is not None, result.stdout[-2000:] + result.stderr
     found: dict[str, Any] = json.loads(html.unescape(left[1]))
@@ -113,12 +145,32 @@ def test_the_page_can_be_used(page: Path, tmp_path: Path, width: int) -> None:
     assert found["all"] == 60
     assert 0 < found["some"] < 60
     assert found["said"] == f"{found['some']} of 60 rows"
+    assert sorted(found["columns"]) == ["x0", "x1", "x2", "x3"]  # sorting keeps the search
+    assert found["columns"][0] == "x0"
     assert found["focused"]
     assert found["expanded"] == "true"
     assert found["waterfall"] >= 3
     assert found["closed"] == 0
     assert found["sorted"] == "descending"
     assert found["residuals"] == sorted(found["residuals"], reverse=True)
+
+
+def test_one_of_several_targets_is_chosen(
+    several: TabNSMRegressor, rows: tuple[pd.DataFrame, pd.Series], tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    several.report(rows[0][200:], two_targets(*rows)[200:], path)
+    assert "<title>price, area: TabNSM report</title>" in path.read_text()
+    path.write_text(path.read_text().replace("</body>", CHOOSE + "</body>"))
+    found = read_found(chromium(tmp_path, "--dump-dom", path.as_uri()))
+    assert found["choices"] == ["price", "area"]
+    assert found["label"] == "Target"
+    assert found["titles"] == ["TabNSM report: price", "TabNSM report: area"]
+    assert found["rows"] == [60, 45]
+    assert found["sections"][0] == found["sections"][1]
+    assert found["bold"] == "area"
+    assert found["focused"]
+    assert found["charts"] >= 10
 
 
 def test_dark_is_dark(page: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from tabnsm.attribution.tiles import mean_of, tiles
 from tabnsm.columns.encoded import EncodedTable
 from tabnsm.nn.ensemble import Ensemble, networks_of
 from tabnsm.nn.model import TabNSM
-from tabnsm.prediction import predict_rows
+from tabnsm.prediction import eval_mode, predict_rows
 
 if TYPE_CHECKING:
     from tabnsm.columns import TableEncoder
@@ -24,10 +25,17 @@ if TYPE_CHECKING:
 MAX_ROWS, MIN_ROWS, MAX_EXCHANGED = 128, 16, 32
 MAX_TOKENS = 2**20  # rows times features times columns: a second or two
 _POINTS = (0.25, 0.75)
+# From the networks' predictions (n, t) and their rows to the model's predictions (n, t).
+Blended = Callable[[np.ndarray, EncodedTable], np.ndarray]
 
 
 def column_importances(
-    model: TabNSM | Ensemble, encoder: TableEncoder, target: TargetModel, table: EncodedTable
+    model: TabNSM | Ensemble,
+    encoder: TableEncoder,
+    target: TargetModel,
+    table: EncodedTable,
+    blended: Blended | None = None,
+    seconds_left: Callable[[], float] | None = None,
 ) -> np.ndarray:
     """Importance of each column of the fit, as in `expected_importances`.
 
@@ -38,6 +46,10 @@ def column_importances(
     target : TargetModel
     table : EncodedTable
         Rows to draw from.
+    blended : callable or None, default None
+        What the whole model predicts where the networks predict this; None if they are all.
+    seconds_left : callable or None, default None
+        Of a time limit, which fewer rows keep to.
 
     Returns
     -------
@@ -46,7 +58,15 @@ def column_importances(
         have equal parts of what they have together.
     """
     names, column_of_feature = input_columns(encoder)
-    found = expected_importances(model, target, table, column_of_feature, len(names))
+    found = expected_importances(
+        model,
+        target,
+        table,
+        column_of_feature,
+        len(names),
+        blended=blended,
+        seconds_left=seconds_left,
+    )
     positions = np.array(encoder.feature_columns, dtype=np.int64)
     importances = np.zeros(len(encoder.specs))
     for k, share in enumerate(found):
@@ -66,6 +86,8 @@ def expected_importances(
     column_of_feature: np.ndarray,
     n_columns: int,
     seed: int = 0,
+    blended: Blended | None = None,
+    seconds_left: Callable[[], float] | None = None,
 ) -> np.ndarray:
     """Importance of each column: what its values from another row change in a prediction.
 
@@ -85,6 +107,10 @@ def expected_importances(
     n_columns : int
     seed : int, default 0
         Of the draw.
+    blended : callable or None, default None
+        As in `column_importances`; gradients are of the networks alone.
+    seconds_left : callable or None, default None
+        As in `column_importances`.
 
     Returns
     -------
@@ -94,11 +120,12 @@ def expected_importances(
     n_exchanged = min(n_columns, MAX_EXCHANGED)
     affordable = MAX_TOKENS // (table.n_features * n_exchanged)
     n_rows = min(MAX_ROWS, max(MIN_ROWS, affordable), table.n_rows)
-    drawn = np.random.default_rng(seed).permutation(table.n_rows)[:n_rows]
-    pairs = RowPairs(model, target, table, drawn, column_of_feature)
-    was_training = model.training
-    model.eval()
-    try:
+    drawn = np.random.default_rng(seed).choice(table.n_rows, n_rows, replace=False)
+    pairs = RowPairs(model, target, table, drawn, column_of_feature, blended)
+    with eval_mode(model):
+        if seconds_left is not None:
+            n_rows = pairs.affordable_rows(seconds_left, n_exchanged)
+            pairs = RowPairs(model, target, table, drawn[:n_rows], column_of_feature, blended)
         if n_columns <= MAX_EXCHANGED:
             found = np.array([pairs.exchange(k) for k in range(n_columns)])
         else:
@@ -108,8 +135,6 @@ def expected_importances(
             estimated = found[first].sum()
             found *= exact.sum() / estimated if estimated > 0 else 0.0
             found[first] = exact
-    finally:
-        model.train(was_training)
     total = found.sum()
     return found / total if 0 < total < np.inf else np.zeros(n_columns)
 
@@ -126,6 +151,8 @@ class RowPairs:
     drawn : ndarray of int64
         Numbers of the rows; each has the one before it for a partner.
     column_of_feature : ndarray of int64, shape (n_features,)
+    blended : callable or None, default None
+        As in `column_importances`.
     """
 
     def __init__(
@@ -135,13 +162,27 @@ class RowPairs:
         table: EncodedTable,
         drawn: np.ndarray,
         column_of_feature: np.ndarray,
+        blended: Blended | None = None,
     ) -> None:
         self.model = model
+        self.blended = blended
         self.target = target
         self.column_of_feature = torch.from_numpy(column_of_feature)
         self.rows = table.gather(torch.from_numpy(drawn))  # (n, D)
         self.others = table.gather(torch.from_numpy(np.roll(drawn, 1)))
         self.prediction: np.ndarray | None = None
+
+    def affordable_rows(self, seconds_left: Callable[[], float], n_exchanged: int) -> int:
+        """Rows, at least `MIN_ROWS`, whose columns can be exchanged in the time that is left."""
+        before = seconds_left()
+        self._predict(self.rows)
+        left = seconds_left()
+        needed = 2 * n_exchanged * (before - left)  # as many again for gradients
+        n_rows = len(self.rows)
+        if left > needed:
+            return n_rows
+        affordable = int(n_rows * left / needed) if needed > 0 else 0
+        return min(max(affordable, MIN_ROWS), n_rows)
 
     def exchange(self, column: int) -> float:
         """Mean square of what another row's values of a column change, over the variance."""
@@ -180,4 +221,5 @@ class RowPairs:
     def _predict(self, rows: torch.Tensor) -> np.ndarray:
         table = EncodedTable(rows)
         device = next(self.model.parameters()).device
-        return self.target.predict(predict_rows(self.model, table, device), table)
+        prediction = self.target.predict(predict_rows(self.model, table, device), table)
+        return prediction if self.blended is None else self.blended(prediction, table)

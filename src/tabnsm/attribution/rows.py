@@ -15,6 +15,7 @@ from tabnsm.attribution.tiles import mean_of, tiles
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.nn.ensemble import Ensemble, networks_of
 from tabnsm.nn.model import TabNSM
+from tabnsm.prediction import eval_mode
 from tabnsm.rules import require
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ def explain_rows(
     require(method in METHODS, f"method must be one of {METHODS}", method)
     if baseline is not None:
         require(baseline in BASELINES, f"baseline must be one of {BASELINES}", baseline)
-    was_training = model.training
-    model.eval()
-    try:
+    with eval_mode(model):
         found: dict[str, Any]
         if method == "integrated":
             require(
@@ -86,8 +85,6 @@ def explain_rows(
                 require(value is None, f'{name} must be None with method="gradient"', value)
             found = _gradient_rows(model, target, table, baseline or "zero")
         blocks = _selected_blocks(model, table) if model.config.attention == "sparse" else None
-    finally:
-        model.train(was_training)
 
     columns, column_of_feature = input_columns(encoder)
     features = found.pop("features")

@@ -15,7 +15,7 @@ from tabnsm.columns import EncodedTable
 from tabnsm.functional.staging import staged_prediction
 from tabnsm.nn.head import MultiStageHead
 from tabnsm.nn.model import TabNSM
-from tabnsm.prediction import tile_rows
+from tabnsm.prediction import eval_mode, tile_rows
 
 MAX_POINTS = 20_000
 """Training rows that are kept."""
@@ -117,25 +117,16 @@ def last_stage(network: TabNSM, table: EncodedTable) -> Tensor:
         On the CPU; a row's numbers do not depend on its neighbours.
     """
     device = next(network.parameters()).device
-    inputs: list[Tensor] = []
-    was_training = network.training
-    network.eval()
-    hook = network.head.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
     size = tile_rows(table.n_features)
     seen = []
-    try:
-        with torch.inference_mode():
-            for first in range(0, table.n_rows, size):
-                stop = min(first + size, table.n_rows)
-                rows = torch.arange(first, first + size).clamp_(max=stop - 1)
-                network(table.gather(rows).to(device))
-                stages = torch.cat(
-                    [_stages(network.head, x) for x in torch.split(inputs.pop(), _TILE)]
-                )
-                seen.append(stages[: stop - first].float().cpu())
-    finally:
-        hook.remove()
-        network.train(was_training)
+    with eval_mode(network), torch.inference_mode():
+        for first in range(0, table.n_rows, size):
+            stop = min(first + size, table.n_rows)
+            rows = torch.arange(first, first + size).clamp_(max=stop - 1)
+            tokens = network.tokenizer(table.gather(rows).to(device))  # (size, D, d_token)
+            inputs = network.interaction(tokens, network.n_pools)  # (size, D * (1 + n_pools))
+            stages = torch.cat([_stages(network.head, x) for x in torch.split(inputs, _TILE)])
+            seen.append(stages[: stop - first].float().cpu())
     return torch.cat(seen).clone()  # out of inference mode
 
 

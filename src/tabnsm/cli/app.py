@@ -11,7 +11,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from tabnsm.cli import explain, fit, info, predict, report, tune
+from tabnsm.cli import derive, explain, export, fit, info, predict, report, tune
 from tabnsm.cli.arguments import help_text
 from tabnsm.cli.extensions import ExtensibleGroup
 from tabnsm.errors import TabNSMError, TabNSMWarning
@@ -42,6 +42,10 @@ app.command("predict", help=predict.PREDICT_HELP)(predict.predict)
 app.command("evaluate", help=predict.EVALUATE_HELP)(predict.evaluate)
 app.command("explain", help=explain.HELP)(explain.explain)
 app.command("report", help=report.HELP)(report.report)
+app.command("export", help=export.HELP)(export.export)
+app.command("distill", help=derive.DISTILL_HELP)(derive.distill)
+app.command("refit", help=derive.REFIT_HELP)(derive.refit)
+app.command("convert", help=derive.CONVERT_HELP)(derive.convert)
 app.command("info", help=info.INFO_HELP)(info.info)
 app.command("demo", help=info.DEMO_HELP)(info.demo)
 app.command("cache", help=info.CACHE_HELP)(info.cache)

@@ -11,7 +11,13 @@ import typer
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import TableFile
 
-Data = Annotated[Path, typer.Argument(help="Table to train on.", metavar="DATA")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="Table to train on: a file, or a folder or 'pattern' of Parquet or Arrow files.",
+        metavar="DATA",
+    ),
+]
 Target = Annotated[
     str,
     typer.Option("--target", "-t", help="Column to predict; several with commas between: a,b,c."),
@@ -54,6 +60,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 BatchRows = Annotated[
     int, typer.Option(help="Rows at a time; fewer need less memory.", metavar="ROWS")
 ]
+
+# Bytes of memory that a fit may need for a byte of a compressed file.
+_MEMORY_PER_BYTE = 20
 
 
 def help_text(*paragraphs: str, examples: tuple[str, ...] = ()) -> str:
@@ -137,6 +146,54 @@ def read_rows(
     if time is not None:
         rows["validation_time"] = time_values(table, time)
     return rows
+
+
+def name_rows(
+    file: TableFile,
+    features: list[str],
+    targets: list[str],
+    weight: str | None,
+    group: str | None,
+    time: str | None,
+    validation: TableFile | None,
+) -> dict[str, Any]:
+    """The same as `read_rows`, for a dataset: its columns by name, which the fit reads."""
+    from tabnsm.tables import Table
+
+    table = Table.from_native(file.path)
+    used = {*features, *targets, weight, group, time}
+    rows: dict[str, Any] = {
+        "X": table.without([name for name in table.names if name not in used]),
+        "y": targets[0] if len(targets) == 1 else targets,
+        "sample_weight": weight,
+        "validation_groups": group,
+        "validation_time": time,
+    }
+    if validation is not None and is_columnar(validation):
+        rows |= {"X_val": Table.from_native(validation.path), "y_val": rows["y"]}
+    elif validation is not None:
+        held_out = validation.read([*features, *targets])
+        rows |= {"X_val": held_out.select(features), "y_val": _target_of(held_out, targets)}
+    return rows
+
+
+def is_columnar(file: TableFile) -> bool:
+    """Whether a column can be read by itself."""
+    from tabnsm.files.columnar import ArrowFile, ParquetFile
+    from tabnsm.files.dataset_file import DatasetFile
+
+    return isinstance(file, (ArrowFile, DatasetFile, ParquetFile))
+
+
+def fits_into_memory(file: TableFile) -> bool:
+    """Whether a file is small enough to be read whole; a folder never counts as that."""
+    from tabnsm.files.dataset_file import DatasetFile
+    from tabnsm.training.memory import physical_memory
+
+    if isinstance(file, DatasetFile):
+        return False
+    memory = physical_memory()
+    return memory is None or _MEMORY_PER_BYTE * file.path.stat().st_size < memory
 
 
 def _target_of(table: Any, targets: list[str]) -> Any:

@@ -1,7 +1,8 @@
-"""Scores on the screen: one target as a list, several as a table."""
+"""What commands show: what they are doing, and scores of one target or of several."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,15 @@ LABELS = {
     "within_one_bin": "within one of 20 bins",
 }
 SHORT = {"standardized_rmse": "RMSE / SD", "within_one_bin": "in 1 bin"}
+SHOWN_LEVEL = 0.9
+"""Of the intervals in the table of several targets."""
 WITHOUT_UNIT = ("standardized_rmse", "r2", "spearman", "within_one_bin")
+
+
+def announce(text: str, quiet: bool) -> None:
+    """Show in a terminal what begins, before the seconds in which torch is imported."""
+    if not quiet and sys.stderr.isatty():
+        print(text, "...", file=sys.stderr, flush=True)
 
 
 def mean_metrics(targets: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -44,6 +53,9 @@ def print_metrics(shown: Mapping[str, Any]) -> None:
     for key, label in LABELS.items():
         if key in shown:
             table.add_row(label, _as_text(key, shown[key]))
+    for entry in shown.get("intervals", ()):
+        inside = f"{entry['coverage']:.1%}, mean width {entry['mean_width']:.4g}"
+        table.add_row(f"in {entry['level']:.0%} intervals", inside)
     Console().print(table)
 
 
@@ -58,9 +70,11 @@ def print_target_metrics(shown: Mapping[str, Any]) -> None:
     keys = ("n_rows", "rmse", "standardized_rmse", "mae", "r2", "spearman", "within_one_bin")
     for key in keys:
         table.add_column(SHORT.get(key, LABELS[key]), justify="right")
+    table.add_column(f"in {SHOWN_LEVEL:.0%} interval", justify="right")
     for name, scores in {**shown["targets"], "mean": shown["mean"]}.items():
         cells = [_as_text(key, scores[key], 4) if key in scores else "" for key in keys]
-        table.add_row(escape(name), *cells)
+        at_level = [e for e in scores.get("intervals", ()) if e["level"] == SHOWN_LEVEL]
+        table.add_row(escape(name), *cells, *(f"{e['coverage']:.1%}" for e in at_level))
     console = Console()
     console.print(table)
     console.print(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabnsm.cli.arguments import BatchRows, Model, Quiet, help_text
+from tabnsm.cli.display import announce
 from tabnsm.cli.predict import _check_batch_rows, _load
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
@@ -78,12 +79,13 @@ def explain(
     file = open_table(data)
     for name in carried:
         file.check_column(name, "--id")
+    announce(f"Loading {model.name}", quiet)
     from tabnsm.attribution import ExplanationSummary
     from tabnsm.plotting_attribution import plot_heatmap, plot_importance, require_matplotlib
 
     _check_method(method, baseline)
     require_matplotlib()
-    estimator = _load(model)
+    estimator = _load(model, quiet=True)
     place = _target_place(estimator, target)
     _make_folder(out)
 

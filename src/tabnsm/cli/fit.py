@@ -6,14 +6,24 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tabnsm.cli import arguments
-from tabnsm.cli.arguments import column_kinds, help_text, left_out, progress_level, read_rows
+from tabnsm.cli.arguments import (
+    column_kinds,
+    fits_into_memory,
+    help_text,
+    is_columnar,
+    left_out,
+    name_rows,
+    progress_level,
+    read_rows,
+)
+from tabnsm.cli.display import announce
 from tabnsm.cli.targets import target_columns
 from tabnsm.errors import InvalidOptionError
 from tabnsm.files import open_table
@@ -34,7 +44,9 @@ HELP = help_text(
         "tabnsm fit robot.csv -t torque1,torque2,torque3 -o m.safetensors",
         "tabnsm fit train.csv -t y -o m.safetensors --validation valid.csv",
         "tabnsm fit big.csv -t y -o m.safetensors --checkpoint-dir run --resume",
+        "tabnsm fit folder/ -t y -o m.safetensors --work-dir /data/tmp",
         "tabnsm fit sales.csv -t price -o m.safetensors --config best.json",
+        "tabnsm fit data/ -t y -o m.safetensors --workers 8 --ray-address auto",
     ),
 )
 
@@ -75,7 +87,28 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --checkpoint-dir, if any.")
     ] = False,
+    work_dir: Annotated[
+        Path | None,
+        typer.Option(help="Place for the encoded rows of data that is larger than memory."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="CSV file with a line per epoch, while training goes on.")
+    ] = None,
     jobs: arguments.Jobs = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Train on so many workers of a Ray cluster.", min=1)
+    ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="auto or host:port of the cluster; else one is started.", metavar="ADDRESS"
+        ),
+    ] = None,
+    storage_path: Annotated[
+        str | None,
+        typer.Option(help="Folder or URI that all machines share.", metavar="PATH|URI"),
+    ] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Each worker has a GPU of its own.")] = False,
     seed: Annotated[int, typer.Option(help="Same number, same model.", min=0, max=2**32 - 1)] = 0,
     text_encoder: arguments.TextEncoder = "minilm",
     text_columns: arguments.TextColumns = None,
@@ -89,6 +122,8 @@ def fit(
     inputs = {"DATA": data, "--validation": validation, "--config": config}
     check_not_read(out, inputs)
     check_model_output(out)
+    if log is not None:
+        check_not_read(log, inputs | {"--out": out}, "--log")
     if checkpoint_dir is not None:
         _check_checkpoints(out, checkpoint_dir)
     file = open_table(data)
@@ -96,10 +131,13 @@ def fit(
     no_features = [*left_out(file, targets, drop or [], weight, group, time), *targets]
     validation_file = None if validation is None else open_table(validation)
     level = progress_level(verbose, quiet)
+    announce(f"Reading {data.name}", quiet)
 
+    from tabnsm.callbacks import CSVLog
     from tabnsm.estimator import TabNSMRegressor
     from tabnsm.options import resolve_options
 
+    callbacks = None if log is None else [CSVLog(log, append=resume)]
     options = {
         "preset": preset,
         "column_kinds": column_kinds(file, kind or [], no_features),
@@ -122,12 +160,35 @@ def fit(
     features = [name for name in file.names if name not in no_features]
     if not features:
         raise InvalidOptionError("At least 1 column must be left to learn from, got none.")
-    rows = read_rows(file, features, targets, weight, group, time, validation_file)
-    model.fit(**rows, resume=resume)
+    columns = (file, features, targets, weight, group, time, validation_file)
+    streams = is_columnar(file) and (bool(work_dir or workers) or not fits_into_memory(file))
+    rows = name_rows(*columns) if streams else read_rows(*columns)
+    with _cluster(model, workers, ray_address, storage_path, gpu, work_dir):
+        model.fit(**rows, resume=resume, work_dir=work_dir, callbacks=callbacks)
     with _without_ctrl_c():
         model.save(out)
         if not quiet:
             _report(model, out, verbose)
+
+
+def _cluster(
+    model: TabNSMRegressor,
+    workers: int | None,
+    address: str | None,
+    storage_path: str | None,
+    gpu: bool,
+    work_dir: Path | None,
+) -> AbstractContextManager[None]:
+    """Where the networks are trained: on workers of a cluster, if there are to be some."""
+    if workers is None:
+        given = {"--ray-address": address, "--storage-path": storage_path, "--gpu": gpu or None}
+        for option, value in given.items():
+            if value is not None:
+                raise InvalidOptionError(f"{option} needs --workers, got {value} alone.")
+        return nullcontext()
+    from tabnsm.distributed.fit import on_cluster
+
+    return on_cluster(workers, gpu, 1, "auto", storage_path, address, model, work_dir)
 
 
 @contextmanager

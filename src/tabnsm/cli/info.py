@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tabnsm.cli.arguments import AsJson, Model, help_text
+from tabnsm.cli.display import announce
 
 INFO_HELP = help_text(
     "Show what a model file holds: columns, options, training, size.",
@@ -36,6 +37,7 @@ def info(
     from tabnsm.container import read_container
     from tabnsm.earlier import upgrade_meta
     from tabnsm.model_file import check_meta
+    from tabnsm.precision import unpack_weights
     from tabnsm.training.history import History
 
     tensors, meta = read_container(model)
@@ -44,16 +46,18 @@ def info(
     encoder = meta["encoder"]
     specs = [ColumnSpec.from_dict(entries) for entries in encoder["columns"]]
     columns = ColumnReport.from_specs(specs, encoder)
-    weights = {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}
+    weights = unpack_weights({k: v for k, v in tensors.items() if k.startswith("model.")})
     facts = {
         "file": str(model),
         "bytes": model.stat().st_size,
         "format_version": meta["format_version"],
         "n_parameters": sum(tensor.numel() for tensor in weights.values()),
+        "weights_dtype": meta.get("weights_dtype", "float32"),
         "options": meta["options"],
         "targets": [entry.get("name", str(k + 1)) for k, entry in enumerate(meta["target"])],
         "has_linear_fit": any(entry["linear_scaler"] is not None for entry in meta["target"]),
         "blend": blend_facts(meta.get("blend")),
+        "n_kept_rows": len(tensors.get("replay.dense", ())),
         "history": meta["history"],
         "further_histories": meta.get("further_histories", []),
         "validation_rmse": (
@@ -88,7 +92,8 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     console = Console(highlight=False)
     console.print(
         f"{facts['file']}: {facts['bytes'] / 1e6:.1f} MB, "
-        f"{facts['n_parameters']:,} parameters, file format {facts['format_version']}",
+        f"{facts['n_parameters']:,} parameters of {facts['weights_dtype']}, file format "
+        f"{facts['format_version']}",
         markup=False,
         soft_wrap=True,
     )
@@ -103,6 +108,8 @@ def _print_info(facts: dict[str, Any], columns: Any) -> None:
     for member in facts["blend"]:
         trees = f", {member['n_trees']:,} trees" if "n_trees" in member else ""
         console.print(f"member: {member['name']}, weight {member['weight']:.3g}{trees}")
+    if facts["n_kept_rows"]:
+        console.print(f"rows of the fit that refit learns from: {facts['n_kept_rows']:,}")
     for state in (facts["history"], *facts["further_histories"]):
         history = History.from_dict(state)
         metric = f"validation {history.eval_metric.upper()}"
@@ -122,6 +129,7 @@ def demo(
     ),
 ) -> None:
     """Run the demo."""
+    announce("Loading the table and what trains on it", quiet=False)
     from tabnsm.demo import run_demo
 
     run_demo(out)

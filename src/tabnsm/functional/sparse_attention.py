@@ -6,6 +6,9 @@ backward pass, so that the copies of keys and values per query exist for one sli
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -21,7 +24,7 @@ from tabnsm.functional.blocks import (
     n_blocks,
     unfold_blocks,
 )
-from tabnsm.functional.slices import slices
+from tabnsm.functional.slices import is_exporting, slices
 
 # Queries of a window tile; wider tiles compute more masked logits, narrower ones copy more keys.
 MIN_TILE = 16
@@ -121,17 +124,12 @@ def sparse_attention(
     k_cmp, v_cmp = group_means(k_cmp, group_size), group_means(v_cmp, group_size)
     gathered = 2 * selected.shape[-1] * selection_block_size * d_head
     tensors = [x.flatten(0, 1) for x in (q, k, v, k_cmp, v_cmp, gates, selected)]  # (B * H, ...)
+    attend: Callable[..., Tensor] = _attend_slice
+    if not is_exporting():
+        attend = partial(checkpoint, attend, use_reentrant=False, preserve_rng_state=False)
     outputs = []
-    for rows in slices(len(tensors[0]), n_features * (gathered + 2 * k_cmp.shape[-2])):
-        out: Tensor = checkpoint(
-            _attend_slice,
-            *(x[rows] for x in tensors),
-            window_size,
-            selection_block_size,
-            use_reentrant=False,
-            preserve_rng_state=False,
-        )
-        outputs.append(out)
+    for rows in slices(tensors[0].shape[0], n_features * (gathered + 2 * k_cmp.shape[-2])):
+        outputs.append(attend(*(x[rows] for x in tensors), window_size, selection_block_size))
     return torch.cat(outputs).view(q.shape)  # (B, H, D, d_head)
 
 
@@ -203,7 +201,9 @@ def _window_branch(q: Tensor, k: Tensor, v: Tensor, window_size: int) -> Tensor:
     missing = n_tiles * tile - n_features
     strip = tile + 2 * reach
 
-    queries = pad(q, (0, 0, 0, missing)).view(len(q), n_tiles, tile, -1)  # (G, n_tiles, tile, d)
+    queries = pad(q, (0, 0, 0, missing)).view(
+        q.shape[0], n_tiles, tile, -1
+    )  # (G, n_tiles, tile, d)
     keys = pad(k, (0, 0, reach, reach + missing)).unfold(1, strip, tile)  # (G, n_tiles, d, strip)
     values = pad(v, (0, 0, reach, reach + missing)).unfold(1, strip, tile)
 

@@ -10,6 +10,8 @@ from tabnsm.rules import is_integer, require, require_one_of
 
 MAX_TOKEN_POOLS = 512
 """Parts of tokens of all features together that the head sees beside them."""
+HEAD_WIDTH, SMALL_HEAD_WIDTH, SMALL_ROWS = 256, 64, 150
+"""Inner width of the head, and that for tables of up to so many rows."""
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
 
@@ -47,8 +49,9 @@ class ArchitectureConfig:
         Numbers per feature that the head sees of its token, beside the one that the interaction
         makes: the means of so many equal parts, a power of two, or 0. Half as many, or a quarter,
         where that would be more than 512 in all or where tokens cannot be cut so.
-    head_width : int, default 256
-        Inner width of the regression head's maps.
+    head_width : int or "auto", default "auto"
+        Inner width of the regression head's maps; "auto" is 64 for up to 150 rows to train on,
+        else 256.
 
     Examples
     --------
@@ -72,7 +75,8 @@ class ArchitectureConfig:
     mixer_chunk_size: int = 64
     # NOTE[DIFF]: the paper's head sees one number per feature, too few in narrow tables.
     n_token_pools: int = 8
-    head_width: int = 256
+    # NOTE[DIFF]: the paper is silent. The head has most of the weights, and few rows need few.
+    head_width: int | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         for name in (
@@ -84,10 +88,12 @@ class ArchitectureConfig:
             "n_selected_blocks",
             "max_exact_features",
             "mixer_chunk_size",
-            "head_width",
         ):
             value = getattr(self, name)
             require(is_integer(value, 1), f"{name} must be an integer >= 1", value)
+        width = self.head_width
+        rule = 'head_width must be "auto" or an integer >= 1'
+        require(width == "auto" or is_integer(width, 1), rule, width)
         parts = self.n_token_pools
         is_power = is_integer(parts, 0) and not parts & (parts - 1)
         require(is_power, "n_token_pools must be 0 or a power of two", parts)
@@ -128,9 +134,21 @@ class ArchitectureConfig:
             parts //= 2
         return parts
 
+    def resolved_width(self, n_rows: int | None = None) -> int:
+        """Inner width of the head for so many rows to train on; None is many.
+
+        Examples
+        --------
+        >>> [ArchitectureConfig().resolved_width(n) for n in (80, 150, 151, None)]
+        [64, 64, 256, 256]
+        """
+        if self.head_width != "auto":
+            return self.head_width
+        return SMALL_HEAD_WIDTH if n_rows is not None and n_rows <= SMALL_ROWS else HEAD_WIDTH
+
     def head_units(self, n_targets: int) -> int:
         """Inner width of the head; several targets share twice as many units."""
-        return self.head_width if n_targets == 1 else 2 * self.head_width
+        return self.resolved_width() if n_targets == 1 else 2 * self.resolved_width()
 
     @property
     def resolved_stride(self) -> int:

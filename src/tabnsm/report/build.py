@@ -6,26 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tabnsm._version import __version__
+from tabnsm.attribution import column_importances
 from tabnsm.container import atomic_write
 from tabnsm.errors import InvalidOptionError
-from tabnsm.metrics import regression_metrics
-from tabnsm.report.comparison import compare
+from tabnsm.nn.ensemble import for_target
 from tabnsm.report.data_section import describe_data
-from tabnsm.report.errors_section import calibration, coverage, residuals_by_column, scatter
 from tabnsm.report.page import render
-from tabnsm.report.rows_section import describe_rows
 from tabnsm.report.training_section import describe_options, describe_training
-from tabnsm.training.rows import usable_rows
+from tabnsm.report.tried import RowSample, TriedRows
 
 if TYPE_CHECKING:
     from tabnsm.fitted import FittedRegressor
-    from tabnsm.tables import Table
 
 MAX_ROWS = 10_000
-MAX_TABLE_ROWS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +29,8 @@ class Report:
     Parameters
     ----------
     data : dict
-        All that the page shows, as JSON takes it.
+        All that the page shows, as JSON takes it. Of a model of several targets, what is of one
+        target is in the entries of `targets`.
     """
 
     data: dict[str, Any]
@@ -80,14 +75,14 @@ def build_report(
     Parameters
     ----------
     model : FittedRegressor
-        Fitted on one target.
     X, y : as for `fit`
         Rows with known targets, as a rule such as the model was not trained on.
     X_train, y_train : as `X` and `y`, or None
         Rows that the models for comparison are trained on; None trains them on `X` by
         cross-validation.
     target_name : str or None
-        What the page calls the target; None takes the name of `y`, if it has one.
+        What the page calls the target; None takes the name of `y`, if it has one. Several
+        targets have the names of the fit.
     max_rows : int
         Rows that are used; of more, a sample.
 
@@ -95,78 +90,47 @@ def build_report(
     -------
     Report
     """
+    _check(model, X_train, y_train, target_name, max_rows)
+    rows = RowSample.draw(model, X, y, "y", max_rows)
+    others = None
+    if X_train is not None:
+        others = RowSample.draw(model, X_train, y_train, "y_train", max_rows)
+    tried = TriedRows(model, rows, others)
+    importances = getattr(model, "feature_importances_", None)
+    if importances is None:  # models of earlier versions have none
+        importances = column_importances(model.model_, model.encoder_, model.target_, tried.encoded)
+    about = {
+        "version": __version__,
+        "data": describe_data(model, rows.table, tried.encoded, importances),
+        "training": describe_training(model),
+        "options": describe_options(model),
+    }
+    if model.target_.n_targets == 1:
+        name = target_name or str(getattr(y, "name", None) or "target")
+        return Report(about | tried.describe(0, name, importances))
+    return Report(about | {"targets": [_describe_target(tried, place) for place in rows.truth]})
+
+
+def _check(
+    model: FittedRegressor, X_train: Any, y_train: Any, target_name: str | None, max_rows: int
+) -> None:
+    """Refuse options that do not go together, before any work."""
     if (X_train is None) != (y_train is None):
         given = "X_train" if y_train is None else "y_train"
         raise InvalidOptionError(f"X_train and y_train must be given together, got only {given}.")
     if max_rows < 2:
         raise InvalidOptionError(f"max_rows must be >= 2, got {max_rows}.")
-    n_targets = model.target_.n_targets
-    if n_targets != 1:
+    if target_name is not None and model.target_.n_targets > 1:
         raise InvalidOptionError(
-            f"A report must be of a model of one target, got {n_targets} targets. Fit a model of "
-            "the one that the page is for."
+            f"target_name must be None for a model of several targets, got {target_name!r}. "
+            "They have the names of the fit."
         )
-    rows = _RowSample.draw(X, y, max_rows)
-    prediction = model.predict(rows.table)
-    encoded = model.encoder_.transform(rows.table)
-    others = None if X_train is None else _RowSample.draw(X_train, y_train, max_rows)
-    importances = _importances(model, rows.table)
-    most = np.argsort(-importances, kind="stable")
-    comparison = compare(
-        model,
-        encoded,
-        rows.truth,
-        prediction,
-        None if others is None else (model.encoder_.transform(others.table), others.truth),
-    )
-    return Report(
-        {
-            "version": __version__,
-            "target": target_name or str(getattr(y, "name", None) or "target"),
-            "rows": {"used": len(rows.truth), "given": rows.n_given, "table": MAX_TABLE_ROWS},
-            "metrics": regression_metrics(rows.truth, prediction),
-            "data": describe_data(model, rows.table, encoded, importances),
-            "training": describe_training(model),
-            "scatter": scatter(rows.truth, prediction),
-            "residuals": residuals_by_column(model, rows.table, rows.truth, prediction, most),
-            "calibration": calibration(rows.truth, prediction),
-            "coverage": coverage(model, rows.table, rows.truth, prediction),
-            "comparison": comparison,
-            "table": describe_rows(
-                model, rows.table, rows.numbers, rows.truth, prediction, MAX_TABLE_ROWS
-            ),
-            "options": describe_options(model),
-        }
-    )
 
 
-def _importances(model: FittedRegressor, table: Table) -> np.ndarray:
-    """Importances of the fit; models of earlier versions have none, and are asked here."""
-    found = getattr(model, "feature_importances_", None)
-    if found is not None:
-        return np.asarray(found)
-    from tabnsm.attribution import column_importances
-
-    encoded = model.encoder_.transform(table)
-    return column_importances(model.model_, model.encoder_, model.target_, encoded)
-
-
-@dataclass(frozen=True, eq=False)
-class _RowSample:
-    """Rows with targets, all or a sample, and their numbers among those that were given."""
-
-    table: Table
-    truth: np.ndarray
-    numbers: np.ndarray
-    n_given: int
-
-    @classmethod
-    def draw(cls, X: Any, y: Any, max_rows: int) -> _RowSample:
-        table, targets, _, kept = usable_rows(X, y, None, must_vary=False)
-        numbers = np.flatnonzero(kept)
-        n_given, truth = len(kept), targets.values[:, 0]
-        if len(numbers) > max_rows:
-            chosen = np.random.default_rng(0).choice(len(numbers), max_rows, replace=False)
-            chosen.sort()
-            table, truth, numbers = table.take(chosen), truth[chosen], numbers[chosen]
-        return cls(table, truth, numbers, n_given)
+def _describe_target(tried: TriedRows, place: int) -> dict[str, Any]:
+    """One of several targets, with the importances of the columns to it alone."""
+    model = tried.model
+    network, target = for_target(model.model_, place), model.target_.for_target(place)
+    importances = column_importances(network, model.encoder_, target, tried.encoded)
+    described = tried.describe(place, model.target_.labels[place], importances)
+    return described | {"importances": importances.tolist()}

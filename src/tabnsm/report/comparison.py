@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 N_FOLDS = 5
 MIN_ROWS = 20
-# HistGradientBoosting takes at most 255 categories per feature; one-hot columns are bounded too.
-MAX_CATEGORIES, MAX_ONE_HOT = 254, 50
+# HistGradientBoosting takes at most 255 categories per feature. Ridge regression gets a column for
+# each of the most frequent categories, of one feature and of all together.
+MAX_CATEGORIES, MAX_ONE_HOT, MAX_ONE_HOT_IN_ALL = 254, 50, 400
+PENALTIES = np.logspace(-2, 5, 8)
 Rows = tuple["EncodedTable", np.ndarray]
 
 
@@ -116,22 +118,33 @@ def _boosting(
 def _ridge(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     from sklearn.linear_model import RidgeCV
 
-    wide, wide_new = (_one_hot(rows, X, sizes) for rows in (X, X_new))
+    chosen = _common_codes(X, sizes)
+    wide, wide_new = (_one_hot(rows, chosen, sizes) for rows in (X, X_new))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a penalty at the end of the range is no news here
-        method = RidgeCV(alphas=np.logspace(-2, 5, 15)).fit(wide, y)
+        method = RidgeCV(alphas=PENALTIES).fit(wide, y)
     return np.asarray(method.predict(wide_new))
 
 
-def _one_hot(rows: np.ndarray, train: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Numbers as they are, and a 0/1 column for each of the most frequent codes."""
-    is_number = np.array(sizes) == 0
-    parts = [rows[:, is_number]]
-    for feature in np.flatnonzero(~is_number):
+def _common_codes(train: np.ndarray, sizes: tuple[int, ...]) -> list[tuple[int, float]]:
+    """The most frequent codes as pairs of feature and code."""
+    found = []
+    for feature in np.flatnonzero(sizes):
         codes, counts = np.unique(train[:, feature], return_counts=True)
-        common = codes[np.argsort(-counts, kind="stable")[:MAX_ONE_HOT]]
-        parts.append((rows[:, feature, None] == common).astype(np.float32))
-    return np.concatenate(parts, axis=1)
+        common = np.argsort(-counts, kind="stable")[:MAX_ONE_HOT]
+        found += [(int(counts[k]), int(feature), float(codes[k])) for k in common]
+    found.sort(key=lambda entry: -entry[0])
+    return [(feature, code) for _, feature, code in found[:MAX_ONE_HOT_IN_ALL]]
+
+
+def _one_hot(
+    rows: np.ndarray, chosen: list[tuple[int, float]], sizes: tuple[int, ...]
+) -> np.ndarray:
+    """Numbers as they are, and a 0/1 column for each of the chosen codes."""
+    numbers = rows[:, np.array(sizes) == 0]
+    features, codes = [feature for feature, _ in chosen], [code for _, code in chosen]
+    is_code = rows[:, features] == np.array(codes, dtype=rows.dtype)
+    return np.concatenate([numbers, is_code.astype(rows.dtype)], axis=1)
 
 
 def _mean(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabnsm.columns.values import column_values
-from tabnsm.errors import TabNSMError
+from tabnsm.metrics import interval_metrics
 
 if TYPE_CHECKING:
     from tabnsm.fitted import FittedRegressor
@@ -78,18 +78,22 @@ def residuals_by_column(
 
 
 def _by_number(values: np.ndarray, residual: np.ndarray) -> list[dict[str, Any]]:
-    """Groups of about equal size, of which equal values are never apart; missing ones last."""
+    """A group per value if these are few, else groups of about equal size; missing ones last.
+
+    Equal values are never apart.
+    """
     known = np.isfinite(values)
+    starts = np.unique(values[known])
+    if len(starts) > N_GROUPS:
+        starts = np.unique(np.quantile(values[known], np.arange(N_GROUPS) / N_GROUPS))
+    place = np.searchsorted(starts, values, side="right") - 1
     groups = []
-    if known.any():
-        edges = np.unique(np.quantile(values[known], np.linspace(0, 1, N_GROUPS + 1)))
-        place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-        for k in range(max(1, len(edges) - 1)):
-            rows = known & (place == k) if len(edges) > 1 else known
-            if rows.any():
-                low, high = values[rows].min(), values[rows].max()
-                label = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
-                groups.append(_group(label, residual[rows]))
+    for k in range(len(starts)):
+        rows = known & (place == k)
+        if rows.any():
+            low, high = values[rows].min(), values[rows].max()
+            label = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+            groups.append(_group(label, residual[rows]))
     return groups + ([] if known.all() else [_group("missing", residual[~known])])
 
 
@@ -159,43 +163,58 @@ def calibration(truth: np.ndarray, prediction: np.ndarray) -> dict[str, Any]:
     }
 
 
-def coverage(
-    model: FittedRegressor, table: Table, truth: np.ndarray, prediction: np.ndarray
-) -> list[dict[str, Any]] | None:
-    """Share of the rows inside intervals, overall and by tercile of the prediction.
+def predicted_intervals(model: FittedRegressor, table: Table) -> dict[float, np.ndarray]:
+    """Intervals of every row by confidence level, (n, t, 2); only the levels that can be given.
 
     Parameters
     ----------
     model : FittedRegressor
     table : Table
+
+    Returns
+    -------
+    dict of float to ndarray of shape (n, t, 2)
+    """
+    levels = [] if model.calibration_ is None else model.calibration_.reached(LEVELS)
+    if not levels:
+        return {}
+    points, intervals = model.predict_interval(table, levels)
+    intervals = intervals.reshape(len(points), -1, 2, len(levels))  # (n, t, 2, k)
+    return {level: intervals[..., k] for k, level in enumerate(levels)}
+
+
+def coverage(
+    intervals: dict[float, np.ndarray], truth: np.ndarray, prediction: np.ndarray
+) -> list[dict[str, Any]] | None:
+    """Share of the rows inside intervals, overall and by tercile of width and of the prediction.
+
+    Parameters
+    ----------
+    intervals : dict of float to ndarray of shape (n_rows, 2)
+        By confidence level.
     truth, prediction : ndarray of shape (n_rows,)
 
     Returns
     -------
     list of dict or None
-        One entry per level; None if the model gives no intervals.
+        One entry per level; None if there are no intervals.
     """
-    predict_interval = getattr(model, "predict_interval", None)
-    if predict_interval is None:
+    if not intervals:
         return None
-    third = np.argsort(np.argsort(prediction, kind="stable")) * 3 // max(1, len(prediction))
-    found = []
-    for level in LEVELS:
-        try:
-            _, intervals = predict_interval(table, confidence_level=level)
-        except (TabNSMError, AttributeError):  # not calibrated, such as a model of a paper preset
-            return None
-        low, high = np.asarray(intervals, dtype=np.float64).reshape(len(truth), 2).T
+    found: list[dict[str, Any]] = []
+    for level, limits in intervals.items():
+        low, high = limits.T
         inside = (low <= truth) & (truth <= high)
-        found.append(
-            {
-                "level": level,
-                "share": float(inside.mean()),
-                "width": float((high - low).mean()),
-                "terciles": [
-                    float(inside[third == k].mean()) if (third == k).any() else None
-                    for k in range(3)
-                ],
-            }
-        )
+        (entry,) = interval_metrics(truth, limits[:, :, None], [level])
+        thirds = {
+            "by_width": _by_tercile(high - low, inside),
+            "by_prediction": _by_tercile(prediction, inside),
+        }
+        found.append(entry | thirds)
     return found
+
+
+def _by_tercile(values: np.ndarray, inside: np.ndarray) -> list[float | None]:
+    """Share of the rows inside, by third of the rows in the order of some values."""
+    parts = np.array_split(inside[np.argsort(values, kind="stable")], 3)
+    return [float(part.mean()) if len(part) else None for part in parts]

@@ -24,10 +24,13 @@ def render(data: dict[str, Any]) -> str:
     """
     folder = files("tabnsm.report") / "page"
     page = (folder / "report.html").read_text(encoding="utf-8")
+    names = ", ".join(part["target"] for part in data.get("targets", [data]))
     parts = {
-        "TITLE": html.escape(f"{data['target']}: TabNSM report"),
+        "TITLE": html.escape(f"{names}: TabNSM report"),
         "STYLE": (folder / "report.css").read_text(encoding="utf-8"),
-        "SCRIPT": (folder / "report.js").read_text(encoding="utf-8"),
+        "SCRIPT": "\n".join(
+            (folder / name).read_text(encoding="utf-8") for name in ("parts.js", "report.js")
+        ),
         "DATA": to_json(data),
     }
     return re.sub("%%([A-Z]+)%%", lambda match: parts[match[1]], page)  # in one pass

@@ -21,6 +21,7 @@ def describe_rows(
     truth: np.ndarray,
     prediction: np.ndarray,
     max_rows: int,
+    place: int = 0,
 ) -> dict[str, Any]:
     """Rows of the largest errors, and others at random, each with its contributions.
 
@@ -32,6 +33,8 @@ def describe_rows(
         Numbers of the rows among those that were given.
     truth, prediction : ndarray of shape (n_rows,)
     max_rows : int
+    place : int, default 0
+        Which of the model's targets is shown.
 
     Returns
     -------
@@ -41,7 +44,7 @@ def describe_rows(
         a blend that of its networks.
     """
     shown = _choose(np.abs(truth - prediction), max_rows)
-    explanation = model.explain(table.take(shown), n_steps=N_STEPS)
+    explanation = model.explain(table.take(shown), n_steps=N_STEPS, target=place)
     rows = []
     for k, place in enumerate(shown):
         values = explanation.contributions[k]

@@ -70,11 +70,16 @@ class AsinhTransform:
         """
         if len(y) < MIN_ROWS:
             return None
-        weight = np.ones(len(y)) if sample_weight is None else sample_weight / sample_weight.max()
-        squares = weight * np.square(y - np.average(y, weights=weight))
+        weight = None if sample_weight is None else sample_weight / sample_weight.max()
+        # In place, because a large table has many targets.
+        squares = y - np.average(y, weights=weight)
+        np.square(squares, out=squares)
+        if weight is not None:
+            squares *= weight
+        total = squares.sum()
         n_rare = -(-len(y) // round(1 / RARE_SHARE))
-        rare = np.partition(squares, len(y) - n_rare)[len(y) - n_rare :]
-        if rare.sum() <= HEAVY_SHARE * squares.sum():
+        squares.partition(len(y) - n_rare)
+        if squares[len(y) - n_rare :].sum() <= HEAVY_SHARE * total:
             return None
         median = float(np.median(y))
         distance = np.abs(y - median)

@@ -51,6 +51,11 @@ def check_target(
             "TabNSMRegressor requires y to be passed, but the target y is None. "
             "Call fit(X, y) with one number per row."
         )
+    if isinstance(y, str):
+        raise InvalidDataError(
+            f"y must have one value per row of a table in memory, got the name {y!r}. Pass "
+            f"X.drop(columns={y!r}) and X[{y!r}]; names are for a dataset, which is a path."
+        )
     values = _to_float(_one_dimension(y), label)
     if len(values) != n_rows:
         raise InvalidDataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -143,6 +143,38 @@ class LinearFit:
         for feature, offset, size in _categories(self.category_sizes):
             parts[:, feature] = self.code_value[_codes(x[:, feature], size) + offset]
         return parts
+
+    def extended(
+        self,
+        category_sizes: Sequence[int],
+        place_of: NDArray[np.int64],
+        code_of: Mapping[int, NDArray[np.int64]],
+    ) -> LinearFit:
+        """The same fit for a table with further features and codes, which add nothing to it.
+
+        Parameters
+        ----------
+        category_sizes : sequence of int
+            Of the further table.
+        place_of : ndarray of int64
+            Of each feature among those of the further table.
+        code_of : mapping of int to ndarray of int64
+            By feature, the new code of each of its codes; others are as good as never seen.
+
+        Returns
+        -------
+        LinearFit
+        """
+        slope = self.slope.new_zeros(len(category_sizes))
+        slope[torch.from_numpy(place_of)] = self.slope
+        first = {feature: offset for feature, offset, _ in _categories(category_sizes)}
+        value = self.code_value.new_zeros(sum(category_sizes))
+        for feature, offset, size in _categories(self.category_sizes):
+            begin = first[int(place_of[feature])]
+            value[begin : begin + category_sizes[int(place_of[feature])]] = self.code_value[offset]
+            codes = begin + torch.from_numpy(code_of[feature])
+            value[codes] = self.code_value[offset : offset + size]
+        return LinearFit(slope, value, tuple(category_sizes), self.scaler)
 
     def share_of(self, residual: TargetScaler) -> float:
         """Standard deviation of the residual, in standard deviations of the target.

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from tabnsm.columns import EncodedTable
+from tabnsm.columns.large import sample_rows
 from tabnsm.metrics import weighted_rmse
 from tabnsm.target.linear_fit import LinearFit
 from tabnsm.target.scaler import TargetScaler
@@ -21,6 +23,8 @@ MAX_GAP = 1.5
 those of a category with few rows each, and their residuals say nothing."""
 MIN_ROWS = 20
 """Validation rows below which a small residual may be luck."""
+LARGE_CELLS, SAMPLE_CELLS = 2**27, 2**25
+"""Encoded values of the training rows above which the fit is made on a sample, and those of it."""
 
 
 class TargetRows(NamedTuple):
@@ -37,6 +41,16 @@ class LinearResidual(NamedTuple):
     fit: LinearFit
     train: NDArray[np.float64]
     validation: NDArray[np.float64]
+
+
+def _some_rows(rows: TargetRows) -> TargetRows:
+    """Of a large table a sample, because the fit goes over its rows many times."""
+    n_rows, n_features = len(rows.target), rows.table.n_features
+    if n_rows * n_features <= LARGE_CELLS:
+        return rows
+    chosen = sample_rows(n_rows, max(SAMPLE_CELLS // n_features, MIN_ROWS))
+    weight = None if rows.weight is None else rows.weight[chosen]
+    return TargetRows(rows.table.take(torch.from_numpy(chosen)), rows.target[chosen], weight)
 
 
 def linear_residual(
@@ -65,7 +79,7 @@ def linear_residual(
     """
     if len(validation.target) < MIN_ROWS:
         return None
-    fit = LinearFit.fit(train.table, train.target, train.weight, category_sizes, ignored)
+    fit = LinearFit.fit(*_some_rows(train), category_sizes, ignored)
     if fit is None:
         return None
     known, unknown = fit.predict(train.table), fit.predict(validation.table)

@@ -103,6 +103,40 @@ class TargetScaler:
         spread = float(np.sqrt((weight * np.square(deviation - shift)).sum() / weight.sum()))
         return replace(self, mean=self.mean + shift, scale=spread if spread > 0 else 1.0)
 
+    def widened(self, y: NDArray[np.float64]) -> TargetScaler:
+        """The same scale with limits that hold further targets, too.
+
+        Parameters
+        ----------
+        y : ndarray of float64
+            Finite targets.
+
+        Returns
+        -------
+        TargetScaler
+
+        Examples
+        --------
+        >>> scaler = TargetScaler.fit(np.array([0.0, 10.0]), limit=True)
+        >>> scaler.widened(np.array([20.0])).inverse(np.array([-9.0, 9.0]))
+        array([-2., 22.])
+        """
+        if self.asinh is not None:
+            y = self.asinh.transform(y * self.pre_scale)
+            low, high = min(self.asinh.lowest, y.min()), max(self.asinh.highest, y.max())
+            asinh = replace(self.asinh, lowest=float(low), highest=float(high))
+            return replace(self, asinh=asinh)
+        if self.limits is None:
+            return self
+        # Limits are a tenth of the range outside it on either side.
+        margin = CLIP_MARGIN / (1 + 2 * CLIP_MARGIN) * (self.limits[1] - self.limits[0])
+        standard = self.transform(y).astype(np.float64)
+        low = min(self.limits[0] + margin, standard.min())
+        high = max(self.limits[1] - margin, standard.max())
+        margin = CLIP_MARGIN * (high - low)
+        low, high = min(self.limits[0], low - margin), max(self.limits[1], high + margin)
+        return replace(self, limits=(float(low), float(high)))
+
     def transform(self, y: NDArray[np.float64]) -> NDArray[np.float32]:
         """Standardised target.
 

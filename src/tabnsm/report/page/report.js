@@ -1,142 +1,42 @@
-"use strict";
-// Everything on the page is made here from the JSON that it holds. Text goes in as text, never as
-// markup, so that no name of a column can do anything.
-const data = JSON.parse(document.getElementById("data").textContent);
-const SVG = "http://www.w3.org/2000/svg";
-const charts = [];
-
-function element(name, attributes, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-  made.append(...children.filter((child) => child !== null));
-  return made;
-}
-function shape(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-function number(value, digits) {
-  if (value === null || value === undefined) return "–";
-  const size = Math.abs(value);
-  if (size >= 1000 && size < 1e9) return value.toLocaleString("en", { maximumFractionDigits: 0 });
-  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2);
-  return String(Number(value.toPrecision(digits || 4)));
-}
-const signed = (value) => (value < 0 ? "−" : "+") + number(Math.abs(value), 3);
-const percent = (value, digits) => (value === null ? "–" : (100 * value).toFixed(digits ?? 1) + " %");
-const count = (n, noun) => n.toLocaleString("en") + " " + noun + (n === 1 ? "" : "s");
-const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
-
-function section(id, title, ...children) {
-  const made = element("section", { id, "aria-labelledby": id + "-title" },
-    element("h2", { id: id + "-title" }, title), ...children);
-  document.getElementById("main").append(made);
-  document.getElementById("nav").append(element("li", {}, element("a", { href: "#" + id }, title)));
-  return made;
-}
-const paragraph = (text, kind) => element("p", kind ? { class: kind } : {}, text);
-
-// A figure that is drawn again when its width changes; `label` is what a screen reader says.
-function figure(label, draw, caption) {
-  const place = element("div", {});
-  const made = element("figure", {}, place);
-  if (caption) made.append(element("figcaption", {}, caption));
-  charts.push(() => {
-    const width = Math.max(280, Math.min(place.clientWidth || 640, 760));
-    if (place.dataset.width === String(width)) return;
-    place.dataset.width = String(width);
-    const drawn = draw(width);
-    drawn.setAttribute("role", "img");
-    drawn.setAttribute("aria-label", label);
-    place.replaceChildren(drawn);
-  });
-  return made;
-}
-function canvas(width, height) {
-  return shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
-}
-function ticks(low, high, most) {
-  if (!(high > low)) return [low];
-  const raw = (high - low) / most;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw);
-  const found = [];
-  for (let k = Math.ceil(low / step); k * step <= high + 1e-9 * step; k++) found.push(k * step);
-  return found;
-}
-function axes(svg, box, x, y, xTicks, yTicks, xName, yName) {
-  for (const value of yTicks) {
-    svg.append(shape("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }));
-    svg.append(shape("text", { x: box.left - 6, y: y(value) + 4, "text-anchor": "end", class: "soft" }, number(value, 3)));
-  }
-  for (const value of xTicks) {
-    svg.append(shape("text", { x: x(value), y: box.bottom + 16, "text-anchor": "middle", class: "soft" }, number(value, 3)));
-  }
-  svg.append(shape("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
-  svg.append(shape("text", { x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" }, xName));
-  svg.append(shape("text", { x: box.left - 6, y: box.top - 8, "text-anchor": "start" }, yName));
-}
-const scale = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
-
-// Tables: `columns` have a name, a value for sorting, a text, and perhaps a class.
-function table(caption, columns, rows, options) {
-  const settings = { sortable: false, free: false, ...options };
-  const body = element("tbody", {});
-  const head = element("tr", {});
-  let sorted = { place: -1, up: true };
-  const fill = (shown) => body.replaceChildren(...shown.map((row) => {
-    const line = element("tr", row.kind ? { class: row.kind } : {});
-    columns.forEach((column, place) => {
-      const kind = [column.numeric ? "n" : "", column.kind || "", column.warn && column.warn(row) ? "warn" : ""].join(" ").trim();
-      const text = column.text(row);
-      const cell = place === 0 ? element("th", { scope: "row" }, text) : element("td", {}, text);
-      if (kind) cell.className = kind;
-      if (place === 0) cell.style.fontWeight = "inherit";
-      line.append(cell);
-    });
-    return line;
-  }));
-  columns.forEach((column, place) => {
-    const cell = element("th", { scope: "col" });
-    if (column.numeric) cell.className = "n";
-    if (!settings.sortable) cell.append(column.name);
-    else {
-      const button = element("button", { type: "button" }, column.name);
-      button.addEventListener("click", () => {
-        sorted = { place, up: sorted.place === place ? !sorted.up : !column.numeric };
-        for (const other of head.children) other.removeAttribute("aria-sort");
-        cell.setAttribute("aria-sort", sorted.up ? "ascending" : "descending");
-        rows = [...rows].sort((a, b) => {
-          const [one, two] = [column.value(a), column.value(b)];
-          const order = typeof one === "string" ? one.localeCompare(two) : (one ?? -Infinity) - (two ?? -Infinity);
-          return sorted.up ? order : -order;
-        });
-        settings.refill ? settings.refill() : fill(rows);
-      });
-      cell.append(button);
-    }
-    head.append(cell);
-  });
-  fill(rows);
-  const made = element("table", {}, element("caption", {}, caption), element("thead", {}, head), body);
-  const place = element("div", { class: settings.free ? "scroll free" : "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
-  return { place, body, fill, rows: () => rows };
-}
-const plain = (name, get, options) => ({ name, value: get, text: (row) => String(get(row) ?? "–"), ...options });
-const figures = (name, get, show) => ({ name, value: get, text: (row) => (show || number)(get(row)), numeric: true });
+// The sections of the page, made from the JSON that it holds, out of the parts of parts.js.
+const whole = JSON.parse(document.getElementById("data").textContent);
+const targets = whole.targets || [whole];
+let data = null; // what is shown: the parts of one target, and those that all share
 
 function summary() {
   const { rows, metrics } = data;
   document.getElementById("title").textContent = "TabNSM report: " + data.target;
-  const sampled = rows.used < rows.given ? `${count(rows.used, "row")} were drawn at random from ${rows.given.toLocaleString("en")}, or have a target; all figures are of these.` : `All ${count(rows.used, "row")} were used.`;
-  document.getElementById("about").textContent = `A fitted model on rows with known values of ${data.target}. ${sampled}`;
+  const named = targets.length > 1 ? ` The model predicts ${count(targets.length, "target")}; this page shows one at a time.` : "";
+  const lacking = rows.given - rows.known;
+  const known = lacking ? `${count(lacking, "row")} of ${rows.given.toLocaleString("en")} ${lacking === 1 ? "has" : "have"} no value of it. ` : "";
+  const sampled = rows.used < rows.known ? `${count(rows.used, "row")} were drawn at random from ${rows.known.toLocaleString("en")}; all figures are of these.` : `All ${count(rows.used, "row")}${lacking ? " that have one" : ""} were used.`;
+  document.getElementById("about").textContent = `A fitted model on rows with known values of ${data.target}. ${known}${sampled}${named}`;
   const tiles = [["RMSE", number(metrics.rmse)], ["Mean absolute error", number(metrics.mae)], ["R²", number(metrics.r2, 3)], ["Spearman", number(metrics.spearman, 3)], ["Within one of 20 bins", percent(metrics.within_one_bin)]];
   const list = element("dl", { class: "tiles" }, ...tiles.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
   const best = data.comparison.methods[0];
   const verdict = data.comparison.methods.length > 1 ? paragraph(`Lowest RMSE of the compared methods: ${best.name}, ${number(best.metrics.rmse)}. See the comparison for what each was trained on.`) : null;
-  section("summary", "Summary", list, verdict);
+  section("summary", "Summary", list, verdict, targets.length > 1 ? overview() : null);
+}
+
+// All targets beside each other, each with its best rival.
+function overview() {
+  const rows = targets.map((part) => {
+    const rival = part.comparison.methods.find((method) => method.name !== "TabNSM");
+    return { ...part, rival, kind: part.target === data.target ? "first" : "" };
+  });
+  const metric = (key) => (row) => row.metrics[key];
+  return table("All targets; the one that is shown is bold", [
+    plain("Target", (row) => row.target, { kind: "name" }), figures("Rows", (row) => row.rows.used), figures("RMSE", metric("rmse")),
+    figures("MAE", metric("mae")), figures("R²", metric("r2"), (v) => number(v, 3)),
+    figures("RMSE of the best other method", (row) => row.rival && row.rival.metrics.rmse), plain("Best other method", (row) => row.rival && row.rival.name),
+  ], rows, { free: true }).place;
+}
+
+function choice() {
+  if (targets.length === 1) return;
+  const select = element("select", { id: "target" }, ...targets.map((part, k) => element("option", { value: k }, part.target)));
+  select.addEventListener("change", () => show(Number(select.value)));
+  document.getElementById("choice").append(element("label", { for: "target" }, "Target", select));
 }
 
 function comparison() {
@@ -158,10 +58,11 @@ function dataSection() {
     figures("Missing, training", (row) => row.missing, (v) => percent(v)), figures("Missing, here", (row) => row.missing_now, (v) => percent(v)),
     figures("Distinct, training", (row) => row.distinct), plain("Difference from training", (row) => row.drift, { warn: (row) => row.is_large }),
     figures("Features", (row) => row.features), plain("Note", (row) => row.note),
-  ], data.data, { sortable: true });
+  ], data.data, { sortable: true, refill: () => find.filter() });
+  const find = finder("find-column", "Search columns, kinds and notes", "column", made, (row) => `${row.name} ${row.kind} ${row.note} ${row.drift}`.toLowerCase());
   const found = changed.length ? `${count(changed.length, "column")} differ${changed.length === 1 ? "s" : ""} clearly from the training rows: ${changed.slice(0, 8).map((row) => row.name).join(", ")}${changed.length > 8 ? ", …" : ""}.` : "No column differs clearly from the training rows.";
   section("data", "Data", paragraph(found, changed.length ? "warn" : ""),
-    paragraph("A mean is compared in standard deviations (sd) of the training rows; values of a category are counted that training did not have. Frequencies of known categories and texts are not compared.", "soft"), made.place);
+    paragraph("A mean is compared in standard deviations (sd) of the training rows; values of a category are counted that training did not have. Frequencies of known categories and texts are not compared.", "soft"), find.place, made.place);
 }
 
 function training() {
@@ -235,7 +136,7 @@ function predictions() {
   section("predictions", "Predictions", element("div", { class: "cols" },
     element("div", {}, element("h3", {}, "Predicted against true"), figure(`Predictions against true values of ${shown}. R² is ${number(data.metrics.r2, 3)}.`, draw, `${shown}; on the line, a prediction is exact`)),
     element("div", {}, element("h3", {}, "Ordinal calibration in 20 bins"),
-      figure(`Rows by bin of the true value and of the prediction. ${percent(same)} are in the same bin, ${percent(within_one)} within one.`, heat, `${percent(same)} of the rows are predicted in the bin of their true value, ${percent(within_one)} at most one bin away; darker is more rows`))),
+      figure(`Rows by bin of the true value and of the prediction. ${percent(same)} are in the same bin, ${percent(within_one)} within one.`, heat, `${percent(same)} of the rows are predicted in the bin of their true value, ${percent(within_one)} at most one bin away; a stronger colour is more rows`))),
     element("details", {}, element("summary", {}, "The bins as a table"), bins.place));
 }
 
@@ -267,12 +168,13 @@ function residuals() {
 
 function coverage() {
   if (!data.coverage) return;
-  const thirds = ["low", "middle", "high"];
+  const thirds = ["Low", "Middle", "High"], widths = ["Narrow", "Medium", "Wide"];
   const made = table("Share of the true values inside the intervals", [
-    plain("Confidence level", (row) => percent(row.level, 0)), figures("Inside", (row) => row.share, percent), figures("Mean width", (row) => row.width),
-    ...thirds.map((name, k) => figures(`Inside, ${name} third of predictions`, (row) => row.terciles[k], percent)),
+    plain("Confidence level", (row) => percent(row.level, 0)), figures("Inside", (row) => row.coverage, percent), figures("Mean width", (row) => row.mean_width),
+    ...widths.map((name, k) => figures(`${name} intervals`, (row) => row.by_width[k], percent)),
+    ...thirds.map((name, k) => figures(`${name} predictions`, (row) => row.by_prediction[k], percent)),
   ], data.coverage, { free: true });
-  section("coverage", "Coverage of intervals", made.place);
+  section("coverage", "Coverage of intervals", paragraph("A share below its confidence level means that intervals are too narrow on these rows. Intervals are calibrated overall, on rows like those that the fit held out; the thirds of the rows by width and by prediction show where they are too narrow or too wide."), made.place);
 }
 
 function bars(rows, width, label) {
@@ -319,13 +221,12 @@ function waterfall(row) {
 function rowsSection() {
   const { rows, columns, n_largest } = data.table;
   const texts = new Map(rows.map((row) => [row, [row.row, ...row.parts.map(([c, value]) => `${columns[c]} = ${value}`)].join(" | ").toLowerCase()]));
-  const search = element("input", { type: "search", id: "search", autocomplete: "off" });
-  const said = element("p", { class: "soft", role: "status", "aria-live": "polite" });
   const strongest = (row) => row.parts.slice(0, 3).map(([c, value, part]) => `${columns[c]} = ${value} (${signed(part)})`).join("; ");
   const made = table("Rows; the button of a row shows its waterfall", [
     { name: "Row", value: (row) => row.row, text: (row) => toggle(row), numeric: true }, figures("True", (row) => row.truth), figures("Predicted", (row) => row.prediction),
     figures("Residual", (row) => row.truth - row.prediction, signed), { name: "Strongest contributions", value: strongest, text: strongest, kind: "name" },
-  ], rows, { sortable: true, refill: () => filter() });
+  ], rows, { sortable: true, refill: () => find.filter() });
+  const find = finder("search", "Search values and columns", "row", made, (row) => texts.get(row));
   function toggle(row) {
     const button = element("button", { type: "button", "aria-expanded": "false", "aria-label": `Row ${row.row}: waterfall` }, String(row.row));
     button.addEventListener("click", () => {
@@ -340,18 +241,9 @@ function rowsSection() {
     });
     return button;
   }
-  function filter() {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = made.rows().filter((row) => words.every((word) => texts.get(row).includes(word)));
-    made.fill(found);
-    said.textContent = `${found.length} of ${count(rows.length, "row")}`;
-  }
-  search.addEventListener("input", filter);
   const some = rows.length < data.rows.used ? `${count(rows.length, "row")} of ${data.rows.used.toLocaleString("en")}: the ${n_largest} with the largest errors, and others drawn at random. ` : "";
-  const section_ = section("rows", "Rows", paragraph(some + "Numbers are those of the given table, from 0. Contributions lead from a base value to the prediction" + (data.table.network_share < 1 ? ` of the networks, which have ${percent(data.table.network_share, 0)} of the weight in a prediction.` : ".")),
-    element("div", { class: "tools" }, element("label", { for: "search" }, "Search values and columns", search), said), made.place);
-  filter();
-  return section_;
+  section("rows", "Rows", paragraph(some + "Numbers are those of the given table, from 0. Contributions lead from a base value to the prediction" + (data.table.network_share < 1 ? ` of the networks, which have ${percent(data.table.network_share, 0)} of the weight in a prediction.` : ".")),
+    find.place, made.place);
 }
 
 function options() {
@@ -364,20 +256,19 @@ function options() {
     table("All options that were used", [plain("Option", (row) => row[1]), plain("Value", (row) => row[2], { kind: "name" }), plain("Part", (row) => row[0])], used).place));
 }
 
-summary();
-comparison();
-predictions();
-residuals();
-coverage();
-importances();
-rowsSection();
-dataSection();
-training();
-options();
-document.getElementById("foot").textContent = `Made by tabnsm ${data.version}. This page loads nothing from elsewhere.`;
-
 const drawAll = () => charts.forEach((draw) => draw());
-drawAll();
+function show(place) {
+  data = { ...whole, ...targets[place] };
+  if (data.importances) data.data = whole.data.map((row, k) => ({ ...row, importance: data.importances[k] }));
+  charts = [];
+  for (const id of ["main", "nav"]) document.getElementById(id).replaceChildren();
+  for (const make of [summary, comparison, predictions, residuals, coverage, importances, rowsSection, dataSection, training, options]) make();
+  drawAll();
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", drawAll);
+}
+
+choice();
+show(0);
+document.getElementById("foot").textContent = `Made by tabnsm ${data.version}. This page loads nothing from elsewhere.`;
 new ResizeObserver(drawAll).observe(document.getElementById("main"));
-for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", drawAll);
 document.documentElement.dataset.ready = "true";
