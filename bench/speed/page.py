@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tabnsm.container import atomic_write
+
 BENCH = Path(__file__).resolve().parents[1]
+SMALLER = BENCH / "docs" / "smaller.md"
+"""The page on smaller models and new rows."""
+
+
+def renew(path: Path, name: str, text: str) -> None:
+    """Write `text` between ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page."""
+    marks = (f"<!-- {name} -->", f"<!-- end of {name} -->")
+    atomic_write(path, put_between(path.read_text(), marks, text).encode())
 
 
 def put_between(page: str, marks: tuple[str, str], text: str) -> str:

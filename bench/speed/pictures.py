@@ -125,7 +125,8 @@ def draw_end_to_end(records: Records) -> Figure | None:
             axis.step(seconds, scores, where="post", color=COLOURS[name], label=name)
         best = min(scores[1] for curve in result["curves"].values() for scores in curve)
         axis.set_xscale("log")
-        axis.set_ylim(0.97 * best, 2 * best)
+        weakest = max(min(scores[1] for scores in curve) for curve in result["curves"].values())
+        axis.set_ylim(0.97 * best, max(2 * best, 1.3 * weakest))
         axis.grid(alpha=0.3)
         settings = result["settings"]
         title = f"{settings['table']}, D = {settings['n_features']}, N = {settings['n_train']:,}"

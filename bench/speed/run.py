@@ -65,6 +65,8 @@ BENCHMARKS = {
     "grid_loss": Benchmark("grid_loss"),
     "rise_refresh": Benchmark("rise_refresh"),
     "import_time": Benchmark("import_time"),
+    "export": Benchmark("export"),
+    "cold_prediction": Benchmark("export", "run_cold"),
     "text": Benchmark("text", needs_data=True),
     "encoding_memory": Benchmark("encoding_memory", needs_data=True),
     "end_to_end_cpu_small": Benchmark(

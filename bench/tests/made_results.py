@@ -18,6 +18,7 @@ PAPER = {"cpu_small": "CP", "nyc_air_quality": "AQ", "sarcos_test4449": "SA"}
 BASE = {"cpu_small": 2.8, "nyc_air_quality": 5.1, "sarcos_test4449": 0.2}
 ROWS = defaultdict(lambda: 50, cpu_small=80, nyc_air_quality=190, sarcos_test4449=44)
 CODE = empty_code() | {"fingerprint": "f", "library": "l", "commit": "0" * 40}
+NETWORKS = ("tabnsm-default", "tabnsm-paper", "tabnsm-fast", "mlp", "tabm", "realmlp")
 METHODS = ("tabnsm-default", "tabnsm-paper", "ridge", "knn-5", "catboost", "lightgbm", "mlp")
 
 
@@ -47,6 +48,7 @@ def done(spec: RunSpec, rmse: float, **facts: Any) -> dict[str, Any]:
         "peak_memory_mb": 300.0 + 500 * spec.feature_fraction,
         "settings": {
             "n_features": round(12 * spec.feature_fraction),
+            **({"epochs": 20} if spec.method_key in NETWORKS else {}),
             "history": {
                 "seconds": (0.5 * steps).tolist(),
                 "validation_rmse": (rmse * (1 + np.exp(-steps / 4))).tolist(),

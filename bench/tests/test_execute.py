@@ -84,3 +84,11 @@ def test_memory_grows_with_what_is_used() -> None:
     if before is not None:
         assert after is not None
         assert after > before + 20
+
+
+def test_a_constant_target_has_no_r2(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i % 3},7\n" for i in range(60))
+    (tmp_path / "same.csv").write_text("a,b,y\n" + rows)
+    result = execute(RunSpec("toy_methods:Linear", "same", target="y"), tmp_path)
+    assert result["metrics"]["test"]["rmse"] == pytest.approx(0, abs=1e-6)
+    assert result["metrics"]["test"]["r2"] is result["metrics"]["validation"]["r2"] is None

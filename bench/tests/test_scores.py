@@ -6,7 +6,7 @@ import pytest
 from bench.tests.made_results import done, failed
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm_bench.main_runs import group_runs, main_runs
-from tabnsm_bench.protocol import RunSpec
+from tabnsm_bench.protocol import ENCODINGS, RunSpec
 from tabnsm_bench.scores import collect_scores
 
 
@@ -55,11 +55,11 @@ def test_runs_of_studies_and_capped_runs_do_not_count(other: RunSpec) -> None:
 
 def test_a_capped_run_counts_where_there_is_no_other() -> None:
     capped = done(RunSpec("mlp", "cpu_small", max_epochs=5), 2.0, notes=["slow"])
-    looser = done(RunSpec("mlp", "cpu_small", max_epochs=9, time_limit=60), 1.0)
+    looser = done(RunSpec("mlp", "cpu_small", max_epochs=9, time_limit=15), 1.0)
     cell = ("mlp", "cpu_small")
     assert collect_scores([capped]).notes == {cell: ("slow", "at most 5 epochs")}
     notes = collect_scores([capped, looser]).notes
-    assert notes == {cell: ("at most 9 epochs", "at most 60 seconds")}
+    assert notes == {cell: ("at most 9 epochs", "at most 15 seconds")}
 
 
 def test_a_cut_table_is_another_dataset() -> None:
@@ -108,7 +108,7 @@ def test_failures_are_missing_with_their_reason() -> None:
         failed(RunSpec("ridge", "air"), "600 s", "timeout"),
     ]
     table = collect_scores(results)
-    assert table.methods == ("mlp", "ridge")
+    assert table.methods == ("mlp", "ridge", "svr-rbf")
     assert table.missing("mlp") == ("bike",)
     assert table.notes["mlp", "bike"] == ("diverged: rmse nan",)
     assert group_runs(results)[1]["svr-rbf", "bike"] == ["failed: MemoryError: too much"]
@@ -140,3 +140,47 @@ def test_renaming_keeps_notes() -> None:
     table = collect_scores(results).renamed({"mlp": "MLP"})
     assert table.methods == ("MLP",)
     assert table.notes == {("MLP", "cpu_small"): ("5 epochs",)}
+
+
+def test_another_target_is_another_dataset() -> None:
+    prices = [done(RunSpec("ridge", "cpu_small", target=name), 2.0) for name in ("a", "b")]
+    table = collect_scores([*prices, done(RunSpec("ridge", "cpu_small"), 5.0)])
+    assert table.datasets == ("cpu_small", "cpu_small, target a", "cpu_small, target b")
+    assert table.mean.tolist() == [[5.0, 2.0, 2.0]]
+    assert table.counterparts == {"cpu_small": "CP"}  # the paper predicts one column of it
+
+
+def test_a_method_whose_runs_all_failed_stays_with_the_reason() -> None:
+    lost = failed(RunSpec("saint", "cpu_small"), "Traceback\nMemoryError: no memory")
+    table = collect_scores([done(RunSpec("ridge", "cpu_small"), 2.0), lost])
+    assert table.methods == ("ridge", "saint")
+    assert np.isnan(table.score("saint", "cpu_small"))
+    assert table.notes["saint", "cpu_small"] == ("failed: MemoryError: no memory",)
+    elsewhere = failed(RunSpec("saint", "bike"), "", "timeout")
+    remarks = collect_scores([done(RunSpec("ridge", "cpu_small"), 2.0), elsewhere]).remarks
+    assert remarks[0] == "saint gives no score on bike: timeout."
+    with pytest.raises(InvalidDataError, match=r"No run gives a score. saint gives .* no memory"):
+        collect_scores([lost])
+
+
+def test_runs_of_the_other_encoding_are_counted_and_named() -> None:
+    runs = [done(RunSpec("ridge", "cpu_small", encoding=name), 2.0) for name in ENCODINGS]
+    study = done(RunSpec("ridge+alpha=2", "cpu_small", encoding="default"), 2.0)
+    for own, other in (ENCODINGS, ENCODINGS[::-1]):
+        remark = (
+            "Not counted: 1 runs of baselines on the other encoding. To see them, add: "
+            f"--encoding {other}"
+        )
+        assert collect_scores([*runs, study], encoding=own).remarks == (remark,)
+        with pytest.raises(InvalidDataError, match=f"No run gives .* --encoding {other}"):
+            collect_scores(runs[:1] if own == "default" else runs[1:], encoding=own)
+
+
+def test_a_limit_on_epochs_is_noted_at_methods_that_have_epochs() -> None:
+    methods = ("ridge", "catboost", "mlp", "tabnsm-default")
+    notes = collect_scores(
+        [done(RunSpec(method, "cpu_small", max_epochs=3), 2.0) for method in methods]
+    ).notes
+    assert notes == {
+        (method, "cpu_small"): ("at most 3 epochs",) for method in ("mlp", "tabnsm-default")
+    }

@@ -12,6 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tabnsm.errors import InvalidOptionError
 from tabnsm.metrics import regression_metrics
 from tabnsm_bench.evidence import code_state, empty_code, fingerprint
@@ -70,6 +73,7 @@ def execute(
     predict_seconds = time.perf_counter() - started
     chosen_by = method.predict(data.validation.x, data.validation_frame)
     settings = dict(facts)
+    cpu_seconds = settings.pop("fit_cpu_seconds", cpu_seconds)  # of a method in another process
     versions = _versions(settings.pop("package", None), settings.pop("package_version", None))
     elsewhere = settings.pop("peak_memory_mb", None)
     return empty_result(spec) | {
@@ -78,7 +82,7 @@ def execute(
             "rows": len(table.target),
             "columns": int(table.frame.shape[1]),
             "features": len(data.feature_names) or settings.get("n_features"),
-            "paper": table.descriptor.paper or None,
+            "paper": (table.descriptor.paper or None) if spec.target is None else None,
             "partial": table.partial,
             "judged_by": table.descriptor.judged_by,
             "file": table.path.name,
@@ -91,8 +95,8 @@ def execute(
             "test_index_sha256": split.test_sha256,
         },
         "metrics": {
-            "test": regression_metrics(data.test.y, predicted),
-            "validation": regression_metrics(data.validation.y, chosen_by),
+            "test": _metrics(data.test.y, predicted),
+            "validation": _metrics(data.validation.y, chosen_by),
         },
         "fit_seconds": round(fit_seconds, 4),
         "fit_cpu_seconds": round(cpu_seconds, 4),
@@ -107,6 +111,12 @@ def execute(
         "machine": {"cpu": _cpu_name(), "n_threads": n_threads, "system": platform.system()},
         "code": code,
     }
+
+
+def _metrics(y: NDArray[np.float64], predicted: NDArray[np.float64]) -> dict[str, float | None]:
+    """Scores of predictions; a target without variance has no R2 to explain."""
+    metrics: dict[str, float | None] = {**regression_metrics(y, predicted)}
+    return metrics if y.min() < y.max() else metrics | {"r2": None}
 
 
 @contextmanager

@@ -13,6 +13,9 @@ Result = Mapping[str, Any]
 Runs = list[tuple[RunSpec, Result]]
 Cell = tuple[str, str]  # method and dataset
 
+# Share of a time limit from which on it may have mattered: networks end with a whole epoch.
+_NEAR_LIMIT = 0.5
+
 
 def main_runs(results: Sequence[Result], metric: str = "rmse", encoding: str = "paper") -> Runs:
     """All runs of `group_runs`, one after the other.
@@ -31,28 +34,39 @@ def main_runs(results: Sequence[Result], metric: str = "rmse", encoding: str = "
 
 
 def dataset_label(spec: RunSpec) -> str:
-    """Name of the dataset, with the number of rows if it was cut.
+    """Name of the dataset, with the target if it was chosen and the number of rows if it was cut.
 
     Examples
     --------
     >>> dataset_label(RunSpec("ridge", "blog_feedback", max_rows=5000))
     'blog_feedback, 5000 rows'
+    >>> dataset_label(RunSpec("ridge", "sales", target="price"))
+    'sales, target price'
     """
-    return spec.dataset if spec.max_rows is None else f"{spec.dataset}, {spec.max_rows} rows"
+    target = "" if spec.target is None else f", target {spec.target}"
+    rows = "" if spec.max_rows is None else f", {spec.max_rows} rows"
+    return f"{spec.dataset}{target}{rows}"
 
 
 def run_notes(spec: RunSpec, result: Result) -> list[str]:
     """What a reader should know about a run: its own notes, and the caps that it had.
 
+    A limit of time is left out where the run took much less.
+
     Examples
     --------
     >>> run_notes(RunSpec("mlp", "cpu_small", max_epochs=20), {"notes": []})
     ['at most 20 epochs']
+    >>> run_notes(RunSpec("ridge", "cpu_small", max_epochs=20), {"notes": [], "settings": {}})
+    []
+    >>> spec = RunSpec("ridge", "cpu_small", time_limit=60)
+    >>> [run_notes(spec, {"notes": [], "fit_seconds": seconds}) for seconds in (3, 59)]
+    [[], ['at most 60 seconds']]
     """
     notes = list(result["notes"])
-    if spec.max_epochs is not None:
+    if spec.max_epochs is not None and _has_epochs(result.get("settings")):
         notes.append(f"at most {spec.max_epochs} epochs")
-    if spec.time_limit is not None:
+    if spec.time_limit is not None and result["fit_seconds"] > _NEAR_LIMIT * spec.time_limit:
         notes.append(f"at most {spec.time_limit:g} seconds")
     return notes
 
@@ -88,7 +102,7 @@ def group_runs(
     -------
     groups : dict of (method, dataset) to list of (RunSpec, dict)
     failures : dict of (method, dataset) to list of str
-        Why other runs give no score.
+        Why other runs give no score; a cell may have failures alone.
     """
     groups: dict[Cell, Runs] = defaultdict(list)
     failures: dict[Cell, list[str]] = defaultdict(list)
@@ -109,6 +123,36 @@ def group_runs(
         if cell[1] in compared or (not compared and runs[0][0].max_rows is None)
     }
     return _on_common_splits(loosest) if common_splits else loosest, failures
+
+
+def count_other_encoding(results: Sequence[Result], encoding: str) -> int:
+    """How many finished runs of baselines count only with the other encoding.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        As from ``tabnsm_bench.store.load_results``.
+    encoding : {"paper", "default"}
+        The encoding that counts.
+
+    Returns
+    -------
+    int
+    """
+    specs = [RunSpec.from_dict(r["spec"]) for r in results if r["state"] == "done"]
+    return sum(
+        _is_main_run(spec, spec.encoding)
+        for spec in specs
+        if spec.encoding != encoding and not spec.method_key.startswith("tabnsm-")
+    )
+
+
+def _has_epochs(settings: Mapping[str, Any] | None) -> bool:
+    """Whether a method has epochs to limit; one whose settings are unknown may have."""
+    if settings is None:
+        return True
+    known = {*settings, *(settings.get("options") or {})}
+    return bool(known & {"epochs", "max_epochs", "n_epochs"})
 
 
 def _is_main_run(spec: RunSpec, encoding: str) -> bool:

@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
+from tabnsm_bench.baseline_table import baseline_table
 from tabnsm_bench.leaderboard import leaderboard_table, summary_table
 from tabnsm_bench.main_runs import Result
+from tabnsm_bench.main_table import main_table, missing_studies_table, to_run_table
 from tabnsm_bench.naming import display_name
 from tabnsm_bench.paired import paired_table
 from tabnsm_bench.scores import collect_scores
@@ -47,13 +49,25 @@ _FROM_RESULTS: dict[str, Callable[[Sequence[Result], str, str], TextTable]] = {
     "statistics": _statistics,
     "splits": lambda results, metric, encoding: paired_table(results, metric),
 }
+_WHOLE: dict[str, Callable[[Sequence[Result]], TextTable]] = {
+    "baselines": baseline_table,
+    "main": main_table,
+    "to-run": to_run_table,
+    "missing-studies": missing_studies_table,
+}
 _FROM_PAPER: dict[str, Callable[[], TextTable]] = {
     "results": paper_table,
     "families": paper_family_table,
     "statistics": lambda: statistics_table(analyse_paper(), {}),
 }
 # "results-mae" is "results" by the mean absolute error, and so on; studies have their own.
-TABLES = (*_FROM_RESULTS, *(f"{name}-mae" for name in _FROM_RESULTS), "leaderboard", "summary")
+TABLES = (
+    *_FROM_RESULTS,
+    *(f"{name}-mae" for name in _FROM_RESULTS),
+    "leaderboard",
+    "summary",
+    *_WHOLE,
+)
 
 
 def make_table(
@@ -68,8 +82,8 @@ def make_table(
     ----------
     name : str
         "results", "families", "statistics", "splits", each also with "-mae" behind it,
-        "leaderboard", "summary", or "study-" and the name of a study, with "@preset" behind it if
-        that is not the default.
+        "leaderboard", "summary", "baselines", "main", "to-run", "missing-studies", or "study-" and
+        the name of a study, with "@preset" behind it if that is not the default.
     results : sequence of dict
         As from ``tabnsm_bench.store.load_results``.
     encoding : {"paper", "default"}
@@ -91,6 +105,8 @@ def make_table(
         return _study_table(study, results, preset or "default", encoding)
     if name == "leaderboard":
         return leaderboard_table(results)
+    if name in _WHOLE:
+        return _WHOLE[name](results)
     if name == "summary":
         return summary_table(results, unseen)
     if name in TABLES:

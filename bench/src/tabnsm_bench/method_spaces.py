@@ -30,6 +30,13 @@ _ATTENTION: Space = {
     "attn_dropout": _HALF,
     **_TRAINING,
 }
+_TOKENS: Space = {
+    "n_layers": Integer(1, 4),
+    "d_token": Choice(32, 64, 128),
+    "n_heads": Choice(4, 8),
+    "dropout": _HALF,
+    **_TRAINING,
+}
 _SPACES: dict[str, Space] = {
     "knn-5": {"n_neighbors": Integer(1, 50, log=True), "weights": Choice("uniform", "distance")},
     "lasso": {"alpha": _rate(1e-5, 10.0)},
@@ -91,6 +98,26 @@ _SPACES: dict[str, Space] = {
         "residual_dropout": Real(0.0, 0.2),
         "learning_rate": _rate(3e-5, 1e-3),
         "weight_decay": _rate(1e-6, 1e-3),
+    },
+    "t2g-former": {**_TOKENS, "d_column": Choice(4, 8, 16)},
+    "amformer": {**_TOKENS, "max_queries": Choice(32, 64), "n_strongest": Choice(16, 32)},
+    "ptarl": {
+        **_MLP,
+        "n_prototypes": Integer(8, 32, step=8),
+        "projection_weight": _rate(0.01, 1.0),
+        "diversity_weight": _rate(0.01, 1.0),
+        "orthogonality_weight": _rate(0.01, 1.0),
+    },
+    "tabptm": {**_MLP, "n_neighbours": Integer(4, 64, log=True)},
+    "switchtab": {**_MLP, "corruption_rate": Real(0.1, 0.5), "task_weight": _rate(0.1, 10.0)},
+    "dnnr": {"n_neighbors": Integer(1, 20, log=True)},
+    "grande": {
+        "depth": Integer(3, 6),
+        "learning_rate_weights": _rate(1e-4, 0.05),
+        "learning_rate_index": _rate(1e-3, 0.1),
+        "learning_rate_values": _rate(1e-3, 0.1),
+        "learning_rate_leaf": _rate(1e-3, 0.1),
+        "selected_variables": Real(0.4, 1.0),
     },
     "excelformer": {
         "in_channels": Choice(64, 128, 256),

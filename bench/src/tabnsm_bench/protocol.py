@@ -256,8 +256,8 @@ class Method(Protocol):
         dict
             JSON-able facts: settings used, best iteration, epochs. A few names have a meaning:
             "notes", a list of sentences on anything that was cut short; "package" and
-            "package_version", who provides the method; "peak_memory_mb", where it ran in a
-            process of its own; "n_features", where it encoded by itself.
+            "package_version", who provides the method; "peak_memory_mb" and "fit_cpu_seconds",
+            where it ran in a process of its own; "n_features", where it encoded by itself.
         """
 
     def predict(self, x: NDArray[np.float32], frame: Any) -> NDArray[np.float64]:

@@ -17,6 +17,21 @@ from tabnsm_bench.store import empty_result, is_finished, read_result, write_res
 from tabnsm_bench.supervise import Ending, Interrupted, Watch, supervise
 
 
+class Supervise(Protocol):
+    """Does one run, and waits for it; arguments as in `tabnsm_bench.supervise.supervise`."""
+
+    def __call__(
+        self,
+        watch: Watch,
+        data_dir: str | Path,
+        results_dir: str | Path,
+        *,
+        n_threads: int,
+        stop: threading.Event,
+    ) -> Ending:
+        """How the run ended."""
+
+
 class Display(Protocol):
     """Receives the progress of the runs; called from several threads."""
 
@@ -82,6 +97,7 @@ def run_many(
     n_processes: int = 1,
     n_threads: int | None = None,
     display: Display | None = None,
+    supervise: Supervise = supervise,
 ) -> list[dict[str, Any]]:
     """Do all runs that are not finished, each in a separate process.
 
@@ -104,6 +120,8 @@ def run_many(
         Cores of each run; None shares the machine's among them.
     display : Display or None
         Told of every run that begins and ends.
+    supervise : callable
+        Does one run: in a process of this machine, or `supervise_on_cluster`.
 
     Returns
     -------
@@ -115,7 +133,8 @@ def run_many(
     if n_threads is not None and n_threads < 1:
         raise InvalidOptionError(f"n_threads must be >= 1 or None, got {n_threads}.")
     work = list(dict.fromkeys(specs))
-    crew = _Crew(work, data_dir, results_dir, n_threads or n_cores(n_processes), display)
+    n_each = n_threads or n_cores(n_processes)
+    crew = _Crew(work, data_dir, results_dir, n_each, display, supervise)
     crew.work_off(n_processes)
     paths = [spec.path(results_dir) for spec in work]
     return [read_result(path) for path in paths if path.exists()]
@@ -155,7 +174,9 @@ class _Crew:
         results_dir: str | Path,
         n_threads: int,
         display: Display | None,
+        supervise: Supervise,
     ) -> None:
+        self.supervise = supervise
         self.data_dir, self.results_dir = data_dir, results_dir
         self.n_threads = n_threads
         self.display: Display = display or _Silence()
@@ -202,7 +223,7 @@ class _Crew:
                 return self.display.skipped(spec, "finished")
             watch = Watch(spec)
             self.display.started(watch)
-            ending = supervise(
+            ending = self.supervise(
                 watch, self.data_dir, self.results_dir, n_threads=self.n_threads, stop=self._stop
             )
             # What other code or options finished before is not lost to a failure.

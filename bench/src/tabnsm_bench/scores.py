@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm_bench.evidence import Provenance
-from tabnsm_bench.main_runs import Cell, Result, Runs, group_runs, run_notes
+from tabnsm_bench.main_runs import Cell, Result, Runs, count_other_encoding, group_runs, run_notes
+from tabnsm_bench.protocol import ENCODINGS
 
 METRICS = ("rmse", "mae")
 
@@ -117,20 +118,26 @@ def collect_scores(
     Returns
     -------
     ScoreTable
-        Methods and datasets in alphabetical order.
+        Methods and datasets in alphabetical order. A method whose runs all failed is among them,
+        without scores and with the reasons in the notes.
 
     Raises
     ------
     InvalidDataError
-        If two methods were tested on different rows of one split.
+        If two methods were tested on different rows of one split, or if no run gives a score.
     """
     if metric not in METRICS:
         raise InvalidOptionError(f"metric must be one of {METRICS}, got {metric!r}.")
     groups, cell_notes = group_runs(results, metric, encoding)
+    unfinished = _without_a_score(groups, cell_notes)
+    hint = _other_encoding(results, encoding)
+    if results and not groups:
+        raise InvalidDataError(" ".join(["No run gives a score.", *unfinished, *hint]))
     _check_test_rows(groups)
     provenance = Provenance([result for runs in groups.values() for _, result in runs])
-    methods = tuple(sorted({method for method, _ in groups}))
     datasets = tuple(sorted({dataset for _, dataset in groups}))
+    failed = {method for method, dataset in cell_notes if dataset in datasets}
+    methods = tuple(sorted({method for method, _ in groups} | failed))
     shape = (len(methods), len(datasets))
     mean, std, n_runs = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, np.int64)
     for (method, dataset), runs in groups.items():
@@ -151,8 +158,8 @@ def collect_scores(
         counterparts={
             dataset: result["dataset"]["paper"]
             for (_, dataset), runs in groups.items()
-            for _, result in runs
-            if result["dataset"]["paper"]
+            for spec, result in runs
+            if result["dataset"]["paper"] and spec.target is None
         },
         partial=frozenset(
             dataset
@@ -160,8 +167,29 @@ def collect_scores(
             if any(spec.max_rows or result["dataset"]["partial"] for spec, result in runs)
         ),
         notes={cell: tuple(dict.fromkeys(notes)) for cell, notes in cell_notes.items() if notes},
-        remarks=(*_remarks(groups), *provenance.remarks),
+        remarks=(*_remarks(groups), *provenance.remarks, *unfinished, *hint),
     )
+
+
+def _without_a_score(groups: Mapping[Cell, Runs], failures: Mapping[Cell, list[str]]) -> list[str]:
+    """A sentence per dataset on which runs failed and none gave a score."""
+    known = {dataset for _, dataset in groups}
+    lost = sorted((dataset, method) for method, dataset in failures if dataset not in known)
+    return [
+        f"{method} gives no score on {dataset}: {failures[method, dataset][0]}."
+        for dataset, method in lost
+    ]
+
+
+def _other_encoding(results: Sequence[Result], encoding: str) -> list[str]:
+    n_runs = count_other_encoding(results, encoding)
+    other = next(name for name in ENCODINGS if name != encoding)
+    if not n_runs:
+        return []
+    return [
+        f"Not counted: {n_runs} runs of baselines on the other encoding. To see them, add: "
+        f"--encoding {other}"
+    ]
 
 
 def _check_test_rows(groups: Mapping[Cell, Runs]) -> None:

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tabnsm.errors import InvalidOptionError
 from tabnsm_bench.baselines import info as info_module
 from tabnsm_bench.baselines.catalog import BASELINES, TABNSM_METHODS, make
 from tabnsm_bench.baselines.environment import ENVIRONMENTS
 from tabnsm_bench.baselines.info import BaselineInfo
+from tabnsm_bench.baselines.tabpfn import check_weights
 from tabnsm_bench.paper import paper_families
 from tabnsm_bench.protocol import Prepared
 
@@ -36,8 +38,8 @@ def test_states_come_with_reason_and_remedy(monkeypatch: pytest.MonkeyPatch) -> 
     for info in BASELINES.values():
         assert (info.state == "ready") == (info.reason == "") == (info.remedy == "")
     assert BASELINES["ridge"].state == "ready"
-    assert BASELINES["dnnr"].state == "unavailable"
-    assert "Python below 3.11" in BASELINES["dnnr"].reason
+    assert BASELINES["tabebm"].state == "unavailable"
+    assert "no regressor" in BASELINES["tabebm"].reason
     missing = BaselineInfo("X", "Other", "no-such-package", "x:x")
     assert missing.state == "unavailable"
     assert "pip install" in missing.remedy
@@ -50,15 +52,28 @@ def test_weights_must_be_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     weights = tmp_path / "weights.ckpt"
     monkeypatch.setenv("TABNSM_TABPFN_WEIGHTS", str(weights))
     assert BASELINES["tabpfn-v2"].state == "unavailable"
-    weights.touch()
+    weights.write_text("not the weights")
+    assert BASELINES["tabpfn-v2"].state == "unavailable"
+    assert "must name a checkpoint of torch" in BASELINES["tabpfn-v2"].reason
+    assert "tabpfn-v2-regressor.ckpt" in BASELINES["tabpfn-v2"].remedy
+    torch.save({"state_dict": {}, "config": {}}, weights)
     assert BASELINES["tabpfn-v2"].state in ("ready", "needs environment")
+    check_weights(str(weights))
+
+
+def test_a_checkpoint_of_something_else_is_no_weights(tmp_path: Path) -> None:
+    other = tmp_path / "other.ckpt"
+    torch.save({"weight": torch.zeros(2)}, other)
+    for path in (other, tmp_path / "none.ckpt", None):
+        with pytest.raises(InvalidOptionError, match=r"tabpfn-v2-regressor\.ckpt of https://hugg"):
+            check_weights(None if path is None else str(path))
 
 
 def test_unknown_methods_get_a_hint() -> None:
     with pytest.raises(InvalidOptionError, match="Did you mean lightgbm"):
         make("ligthgbm")
-    with pytest.raises(InvalidOptionError, match="No maintained package provides it"):
-        make("amformer")
+    with pytest.raises(InvalidOptionError, match="there is no regressor to run"):
+        make("tabebm")
 
 
 @pytest.mark.parametrize("key", TABNSM_METHODS)

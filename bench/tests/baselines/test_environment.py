@@ -126,6 +126,7 @@ def test_a_method_there_gives_what_it_gives_here(made: Environment, mixed: Prepa
     assert remote["environment"] == "toy"
     assert remote["options"] == local["options"]
     assert remote["peak_memory_mb"] > 10
+    assert remote["fit_cpu_seconds"] > 0
     for x in (mixed.test.x, mixed.validation.x):
         np.testing.assert_array_equal(there.predict(x, None), here.predict(x, None))
     there.close()
@@ -139,6 +140,25 @@ def test_its_errors_reach_the_user(made: Environment, mixed: Prepared) -> None:
     method = RemoteMethod(made, "knn-5", {"n_neighbors": 10**6})
     with pytest.raises(RemoteError, match="n_neighbors"):
         method.fit(mixed, seed=0, time_limit=None, n_threads=1)
+
+
+def test_memory_that_runs_out_is_named(made: Environment, mixed: Prepared) -> None:
+    # More than any machine can address, so that nothing is taken before it is refused.
+    method = RemoteMethod(made, "mlp", {"d_block": 10**15, "max_epochs": 1})
+    with pytest.raises(MemoryError, match=r"mlp ran out of memory\. Give it fewer rows"):
+        method.fit(mixed, seed=0, time_limit=None, n_threads=1)
+
+
+def test_pins_and_limits_of_a_package_can_be_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TABNSM_CACHE", str(tmp_path))
+    limits = "Requires-Python: <3.0\nRequires-Dist: torch==0.0.1\n"
+    wheel = str(make_wheel(tmp_path, limits))
+    spec = EnvironmentSpec("free", (), ("tabnsm_toy",), without_requirements=(wheel,))
+    assert make_environment(spec).packages == {"tabnsm-toy": "1.0"}
+    assert open_environment(spec) is not None
+    assert open_environment(EnvironmentSpec("free", (), ("tabnsm_toy",))) is None
 
 
 def endless(made: Environment, **options: float) -> RemoteMethod:
@@ -157,7 +177,7 @@ def is_alive(pid: int) -> bool:
 def test_a_method_that_is_killed_is_an_error(made: Environment, mixed: Prepared) -> None:
     method = endless(made)
     threading.Timer(1.0, os.kill, (method.pid, signal.SIGKILL)).start()
-    with pytest.raises(RemoteError, match="exit code -9"):
+    with pytest.raises(RemoteError, match=r"of mlp was killed .* memory runs out. Give it fewer"):
         method.fit(mixed, seed=0, time_limit=None, n_threads=1)
 
 

@@ -41,8 +41,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "dcn-v2": {"d_block": 32, "max_epochs": 12},
     "snn": {"d_block": 32, "max_epochs": 12},
     "grownet": {"d_hidden": 16, "n_stages": 5},
+    "t2g-former": {"n_layers": 1, "d_token": 16, "n_heads": 2, "max_epochs": 12},
+    "amformer": {"n_layers": 1, "d_token": 16, "n_heads": 2, "max_epochs": 12},
+    "ptarl": {"d_block": 64, "max_epochs": 16},
+    "tabptm": {"d_block": 64, "max_epochs": 12},
 }
-EPOCHS = ("mlp", "resnet", "mlp-plr", "tabm", "ft-transformer", "dcn-v2", "snn")
+OWN = ("t2g-former", "amformer", "ptarl", "tabptm")
+EPOCHS = ("mlp", "resnet", "mlp-plr", "tabm", "ft-transformer", "dcn-v2", "snn", *OWN)
 
 
 def fitted(
@@ -127,7 +132,7 @@ def test_trees_keep_a_time_limit(key: str, numbers: Prepared) -> None:
 
 @pytest.mark.parametrize("key", ["mlp", "grownet"])
 def test_networks_keep_a_time_limit(key: str, numbers: Prepared) -> None:
-    endless = {"max_epochs": 10**6} if key == "mlp" else {"n_stages": 10**6}
+    endless = {"n_stages": 10**6} if key == "grownet" else {"max_epochs": 10**6}
     method, facts = fitted(key, numbers, limit=0.3, patience=10**6, **endless)
     assert "time limit" in facts["notes"][0]
     assert share_of_spread(method, numbers) < 1

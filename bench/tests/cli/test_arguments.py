@@ -30,5 +30,5 @@ def test_a_dataset_needs_a_target_and_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_method_that_cannot_run_names_the_remedy() -> None:
-    with pytest.raises(InvalidOptionError, match="TABNSM_METHOD_DNNR=module:factory"):
-        check_methods([RunSpec("dnnr", "sales")])
+    with pytest.raises(InvalidOptionError, match="TABNSM_METHOD_TABEBM=module:factory"):
+        check_methods([RunSpec("tabebm", "sales")])

@@ -24,7 +24,7 @@ def test_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         "ready",
     ]
     assert any("needs environment: Run: tabnsm bench env deeptab" in line for line in lines)
-    assert any("unavailable: No maintained package provides it." in line for line in lines)
+    assert any("unavailable: It generates rows class by class" in line for line in lines)
     assert any(line.endswith("of 39 are ready.") for line in lines)
 
 
@@ -36,7 +36,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert rows["grande"]["state"] == "ready"
     assert rows["grande"]["provider"] == "mine:Grande"
     assert rows["realmlp"]["remedy"] == "Run: tabnsm bench env pytabkit"
-    assert rows["tabptm"]["reason"]
+    assert rows["tabebm"]["reason"]
 
 
 @pytest.mark.slow
@@ -72,3 +72,21 @@ def test_bad_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert "must be one of deeptab, pytabkit" in capsys.readouterr().err
     assert main(["bench", "env", "--remove"]) == 2
     assert "need the NAME" in capsys.readouterr().err
+    assert main(["bench", "env", "deeptab", "--all"]) == 2
+    assert "--all must be given without a NAME" in capsys.readouterr().err
+
+
+def test_all_environments_at_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(ENVIRONMENTS):
+        monkeypatch.delitem(ENVIRONMENTS, name)
+    for name in ("one", "two"):
+        monkeypatch.setitem(ENVIRONMENTS, name, EnvironmentSpec(name, (), ()))
+    assert main(["bench", "env", "--all"]) == 0
+    assert [line.split(" in ")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "one: ready",
+        "two: ready",
+    ]
+    assert main(["bench", "env", "--all", "--remove"]) == 0
+    assert capsys.readouterr().out == "one: removed\ntwo: removed\n"

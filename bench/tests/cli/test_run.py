@@ -10,6 +10,7 @@ import pytest
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm_bench.cli import app
+from tabnsm_bench.cli.arguments import other_target
 from tabnsm_bench.store import load_results
 
 TOYS = Path(__file__).resolve().parents[1]
@@ -69,7 +70,8 @@ def test_nothing_begins_when_something_is_wrong(folder: Path) -> None:
         ("ridgi", ("-t", "price"), "sales", "Did you mean ridge"),
         ("ridge+beta=1", ("-t", "price"), "sales", "got 'beta'"),
         ("tabnsm-default+atention=full", ("-t", "price"), "sales", "got 'atention'"),
-        ("t2g-former", ("-t", "price"), "sales", "cannot run here"),
+        ("tabebm", ("-t", "price"), "sales", "cannot run here"),
+        ("family:tre,family:x", ("-t", "price"), "sales", "one of TabNSM, Classical, .* got 'x'"),
         (",", ("-t", "price"), "sales", "--methods must name at least 1"),
         ("ridge", ("-t", "price", "--seeds", "1,x"), "sales", "--seeds must be whole numbers"),
         ("ridge", ("-t", "price", "--max-rows", "0"), "sales", "max_rows must be above 0"),
@@ -79,6 +81,8 @@ def test_nothing_begins_when_something_is_wrong(folder: Path) -> None:
             run(folder, methods, *options, datasets=datasets)
     with pytest.raises(InvalidDataError, match="no dataset 'sale'"):
         run(folder, "ridge", datasets="sale")
+    with pytest.raises(InvalidDataError, match=r"no 'prise'\. Its columns: 'a', 'b', 'price'"):
+        run(folder, "ridge,lasso", "-t", "prise")
     assert not (folder / "results").exists()
 
 
@@ -87,3 +91,10 @@ def test_a_file_elsewhere_names_the_option_to_add(folder: Path) -> None:
     other.write_text("a,y\n1,2\n")
     with pytest.raises(InvalidOptionError, match=f"--data-dir {folder}$"):
         run(folder, "ridge", "-t", "y", datasets=str(other))
+
+
+def test_the_target_of_the_description_is_no_other_target(folder: Path) -> None:
+    (folder / "data" / "sales.json").write_text('{"name": "sales", "target": "price"}')
+    assert other_target("sales", folder / "data", "price") is None
+    assert other_target("sales", folder / "data", None) is None
+    assert other_target("sales", folder / "data", "a") == "a"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.tests.made_results import main_results, study_results
+from bench.tests.made_results import done, failed, main_results, study_results
 from tabnsm.cli import main
+from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.store import write_result
 
 
@@ -113,3 +114,27 @@ def test_tables_go_into_a_page(
     assert "up to date" in capsys.readouterr().out
     assert page.read_text(encoding="utf-8") == first
     assert "No such file" in refused(capsys, "tables", "--into", tmp_path / "no.md", "-r", results)
+
+
+def test_datasets_by_the_papers_abbreviation(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench("statistics", "-r", results, "--datasets", "CP,AQ", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["datasets"] == ["cpu_small", "nyc_air_quality"]
+    assert "got 'XX'" in refused(capsys, "statistics", "-r", results, "--datasets", "CP,XX")
+
+
+def test_a_lost_method_is_in_the_table_with_its_reason(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_result(failed(RunSpec("saint", "cpu_small"), "out of memory"), results)
+    default = done(RunSpec("ridge", "cpu_small", encoding="default"), 2.0)
+    write_result(default, results)
+    assert bench("tables", "-r", results) == 0
+    shown = capsys.readouterr().out
+    assert "| SAINT | 8.00 | – <sup>1</sup> |" in shown
+    assert "<sup>1</sup> failed: out of memory" in shown
+    assert "Not counted: 1 runs of baselines on the other encoding." in shown
+    assert bench("statistics", "-r", results) == 0
+    assert "--encoding default" in capsys.readouterr().out

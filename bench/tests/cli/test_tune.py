@@ -54,7 +54,7 @@ def test_options_of_tabnsm_are_for_fit(folder: Path) -> None:
         (("linear-regression",), "which has none left"),
         (("mine:make",), "METHOD must be a listed one"),
         (("ridge", "--trials", "0"), "number of trials >= 1, got 0"),
-        (("t2g-former",), "TABNSM_METHOD_T2G_FORMER"),
+        (("tabebm",), "TABNSM_METHOD_TABEBM"),
     ],
 )
 def test_nothing_begins_when_something_is_wrong(

@@ -8,9 +8,11 @@ from tabnsm_bench.figures import FIGURES
 from tabnsm_bench.figures.ablation import draw_ablation
 from tabnsm_bench.figures.bubble import Bubble, draw_bubbles
 from tabnsm_bench.figures.critical_difference import draw_critical_difference, indistinct_groups
+from tabnsm_bench.figures.rank_heatmap import draw_rank_heatmap
 from tabnsm_bench.figures.sensitivity import draw_sensitivity
 from tabnsm_bench.figures.style import FAMILIES
 from tabnsm_bench.figures.thresholds import TimedTable, draw_thresholds
+from tabnsm_bench.figures.training_curves import draw_training_curves
 from tabnsm_bench.paper import paper_families, paper_scores
 from tabnsm_bench.statistics import analyse, analyse_paper
 
@@ -93,3 +95,32 @@ def test_a_level_that_was_not_reached_is_marked() -> None:
     tables = [TimedTable("x", 100, {"a": 1.0, "b": None}), TimedTable("y", 200, {"a": 2.0})]
     assert "b: not reached" in texts(draw_thresholds(tables, "t"))
     assert "b: not reached" not in texts(draw_thresholds(tables[1:], "t"))
+
+
+def test_a_long_title_of_bubbles_stays_inside_and_the_front_is_explained() -> None:
+    bubbles = [Bubble(str(k), "Other", 1.0 + k, 10.0**k, 100.0) for k in range(3)]
+    figure = draw_bubbles(bubbles, ", ".join(["a_dataset_with_a_name"] * 12))
+    figure.draw_without_rendering()
+    title = figure._suptitle  # type: ignore[attr-defined]
+    box = title.get_window_extent().transformed(figure.transFigure.inverted())
+    assert title.get_text().count("\n") >= 1
+    assert box.x0 > 0
+    assert box.x1 < 1
+    assert any("no method is both" in text for text in texts(figure))
+
+
+def test_training_curves_of_twenty_methods_have_twenty_colours() -> None:
+    curves = {f"method {k}": [[(1.0, 2.0 + k), (2.0, 1.0 + k)]] for k in range(20)}
+    [axis] = draw_training_curves({"data": curves}, "title").axes
+    assert len({line.get_color() for line in axis.lines}) == 20
+
+
+def test_ranks_of_one_dataset_are_no_wide_column() -> None:
+    one, many = (paper_scores().select(datasets=names) for names in (["CP"], ["CP", "AQ", "SA"]))
+    widths = []
+    for table in (one, many):
+        figure = draw_rank_heatmap(table)
+        figure.draw_without_rendering()
+        axis = figure.axes[0]
+        widths.append(axis.get_window_extent().width / len(table.datasets))
+    assert widths[0] < 3 * widths[1]

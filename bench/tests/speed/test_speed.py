@@ -206,6 +206,13 @@ def test_scaling_measures_steps_and_epochs() -> None:
 
 
 @pytest.mark.slow
+def test_export() -> None:
+    result = script("export").run(n_fit=60, counts=(1, 3), seconds=0.0)
+    check(result, n_rows=4, n_figures=4)
+    assert {row["side"] for row in result["rows"]} == {"predict", "exported"}
+
+
+@pytest.mark.slow
 def test_import_time() -> None:
     result = script("import_time").run(ours="import time; time.sleep(2)", base="pass", rounds=1)
     check(result, n_rows=2, n_figures=1)
@@ -361,8 +368,14 @@ def test_pages_show_every_figure_and_every_ratio_to_a_peer() -> None:
     report = script("report")
     records = report.read_records(ROOT / "results" / "speed")
     peers = report.table("peers", records)
-    assert "| TabM | training rows/s, D = 400, batch 256 | 2.07 times as fast |" in peers
-    assert "| LightGBM | time to validation RMSE 2.62 on cpu_small | 235 times as long |" in peers
+    rows = {row["model"]: row["step_ms"] for row in records["model_step"]["result"]["rows"][:2]}
+    ratio = rows["TabM"] / rows["TabNSM"]
+    assert f"| TabM | training rows/s, D = 400, batch 256 | {ratio:.3g} times as fast |" in peers
+    curves = records["end_to_end_cpu_small"]["result"]["rows"]
+    trees = next(row for row in curves if row["peer"] == "LightGBM")
+    ratio = trees["tabnsm_seconds"] / trees["peer_seconds"]
+    level = f"{trees['level']:.3g} on cpu_small | {ratio:.3g} times as long"
+    assert f"| LightGBM | time to validation RMSE {level} |" in peers
     assert "dense" not in peers  # parts of TabNSM are no concern of a user's
     figures = report.table("figures", records)
     assert all(entry["what"] in figures for entry in report.all_figures(records))

@@ -39,10 +39,10 @@ def test_growth_can_be_other_than_linear() -> None:
 
 def test_a_table_s_count_is_that_of_its_fitted_model(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"x{i}": rng.normal(size=120) for i in range(6)})
-    frame["shop"] = rng.choice(["a", "b", "c"], 120)
-    frame["text"] = [f"row {i} of the table" for i in range(120)]
-    y = rng.normal(size=120)
+    frame = pd.DataFrame({f"x{i}": rng.normal(size=200) for i in range(6)})
+    frame["shop"] = rng.choice(["a", "b", "c"], 200)
+    frame["text"] = [f"row {i} of the table" for i in range(200)]
+    y = rng.normal(size=200)
     frame.assign(y=y).to_csv(tmp_path / "mixed.csv", index=False)
     scope = Scope(("mixed",), (), "fast", {"target": "y"}, tmp_path)
     rows = find_study("parameters").table([], scope).rows[len(N_FEATURES) :]

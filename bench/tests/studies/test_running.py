@@ -52,7 +52,7 @@ def shown_text(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_rows"),
-    [("attention", 3), ("loss", 6), ("departures", 25), ("temperature-by-target", 1)],
+    [("attention", 3), ("loss", 6), ("departures", 26), ("temperature-by-target", 1)],
 )
 def test_in_this_process(name: str, n_rows: int, tables: Path) -> None:
     study = find_study(name)

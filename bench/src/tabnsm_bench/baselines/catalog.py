@@ -14,7 +14,6 @@ from tabnsm_bench.protocol import Method
 
 TABNSM_METHODS = ("tabnsm-default", "tabnsm-best", "tabnsm-paper", "tabnsm-fast")
 
-_NO_PACKAGE = "No maintained package provides it."
 _ENTRIES = (
     BaselineInfo("LinearRegression", "Classical", "scikit-learn", "scikit_learn:linear_regression"),
     BaselineInfo("KNN-5", "Classical", "scikit-learn", "scikit_learn:knn"),
@@ -31,7 +30,7 @@ _ENTRIES = (
     BaselineInfo("ResNet", "MLP-style", "rtdl-revisiting-models", "networks:resnet"),
     BaselineInfo("MLP-PLR", "MLP-style", "rtdl-num-embeddings", "networks:mlp_plr"),
     BaselineInfo("TabM", "MLP-style", "tabm", "networks:tabm"),
-    BaselineInfo("T2G-Former", "MLP-style", why_not=_NO_PACKAGE),
+    BaselineInfo("T2G-Former", "MLP-style", "tabnsm", "t2g_former:t2g_former"),
     BaselineInfo("TabTransformer", "Transformer", "deeptab", "deeptab:tab_transformer", "deeptab"),
     BaselineInfo("SAINT", "Transformer", "deeptab", "deeptab:saint", "deeptab"),
     BaselineInfo(
@@ -50,14 +49,19 @@ _ENTRIES = (
     ),
     BaselineInfo("SNN", "Other", "tabnsm", "snn:snn"),
     BaselineInfo("TANGOS", "Other", "deeptab", "deeptab:tangos", "deeptab"),
-    BaselineInfo("PTaRL", "Other", why_not=_NO_PACKAGE),
+    BaselineInfo("PTaRL", "Other", "tabnsm", "ptarl:ptarl"),
     BaselineInfo("DANets", "Other", "pytorch-tabular", "pytorch_tabular:danets", "pytorch-tabular"),
     BaselineInfo("GrowNet", "Other", "tabnsm", "grownet:GrowNet"),
-    BaselineInfo("DNNR", "Other", why_not="The package dnnr wants Python below 3.11."),
-    BaselineInfo("SwitchTab", "Other", why_not=_NO_PACKAGE),
-    BaselineInfo("GRANDE", "Other", why_not="The package GRANDE pins an old TensorFlow."),
-    BaselineInfo("AMFormer", "Foundation", why_not=_NO_PACKAGE),
-    BaselineInfo("TabEBM", "Foundation", why_not="The package tabebm has no regression."),
+    BaselineInfo("DNNR", "Other", "dnnr", "dnnr:DNNR", "dnnr"),
+    BaselineInfo("SwitchTab", "Other", "ts3l", "switchtab:switchtab", "pytorch-tabular"),
+    BaselineInfo("GRANDE", "Other", "GRANDE", "grande:GRANDE", "grande"),
+    BaselineInfo("AMFormer", "Foundation", "tabnsm", "amformer:amformer"),
+    BaselineInfo(
+        "TabEBM",
+        "Foundation",
+        why_not="It generates rows class by class from energies of a classifier: there is no "
+        "regressor to run, neither in the package tabebm nor in its paper.",
+    ),
     BaselineInfo(
         "TabPFN-v2",
         "Foundation",
@@ -65,9 +69,10 @@ _ENTRIES = (
         "tabpfn:TabPFN",
         "tabpfn",
         weights="TABNSM_TABPFN_WEIGHTS",
-        why_not="The weights come with a licence of their own and are not downloaded by tabnsm.",
+        why_not="The weights, tabpfn-v2-regressor.ckpt of huggingface.co/Prior-Labs/TabPFN-v2-reg, "
+        "come with a licence of their own and are not downloaded by tabnsm.",
     ),
-    BaselineInfo("TabPTM", "Foundation", why_not=f"{_NO_PACKAGE} It needs pretrained weights."),
+    BaselineInfo("TabPTM", "Foundation", "tabnsm", "tabptm:tabptm"),
     BaselineInfo("RealMLP", "MLP-style", "pytabkit", "pytabkit:realmlp", "pytabkit"),
 )
 BASELINES: dict[str, BaselineInfo] = {info.key: info for info in _ENTRIES}

@@ -7,6 +7,7 @@ import logging
 import math
 import tempfile
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _TRAINING = {
     "weight_decay": 1e-5,
 }
 _N_BINS = 10
+# Twelve weights per pair of numbers in a row: 13 million, 0.2 GB with their gradients and moments.
+_MAX_ROW_WIDTH = 1024
 
 
 class DeepTab:
@@ -47,11 +50,19 @@ class DeepTab:
         quantile bins, as a category beside it.
     given : dict
         Options of the network (fields of its configuration) or of its training, to change.
+    width : callable or None
+        Width of a token for so many features, where `d_model` was not given.
     """
 
     takes_frames = False
 
-    def __init__(self, regressor: str, wants_categories: bool, given: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        regressor: str,
+        wants_categories: bool,
+        given: dict[str, Any],
+        width: Callable[[int], int] | None = None,
+    ) -> None:
         module, _, name = regressor.rpartition(":")
         self.regressor = getattr(importlib.import_module(f"deeptab.models{module}"), name)
         self.configs = importlib.import_module("deeptab.configs")
@@ -61,7 +72,7 @@ class DeepTab:
         chosen = take_options(name, {**defaults, **_TRAINING}, given)
         self.training = {key: chosen[key] for key in _TRAINING}
         self.network = {key: chosen[key] for key in defaults}
-        self.options = {key: _plain(value) for key, value in self.network.items()}
+        self.width = None if "d_model" in given else width
 
     def fit(
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int
@@ -74,6 +85,12 @@ class DeepTab:
             inner = np.linspace(0, 1, _N_BINS + 1)[1:-1]
             self.edges = np.quantile(data.train.x, inner, axis=0)  # (n_bins - 1, D)
             notes.append(f"no categories, so each number is one, too, in {_N_BINS} quantile bins")
+        if self.width is not None:
+            d_model = self.width(len(self.columns.sizes))
+            if d_model < self.network["d_model"]:
+                default = self.network["d_model"]
+                notes.append(f"tokens of {d_model} numbers, not {default}: row attention fits")
+                self.network["d_model"] = d_model
         curve = Curve()
         rows_per_step = TrainingConfig().resolved_batch_size(len(data.train.y))
         self.model = self.regressor(
@@ -118,7 +135,7 @@ class DeepTab:
             notes.append(f"stopped by the time limit in epoch {epochs}")
         return describe(
             "deeptab",
-            {**self.options, **self.training},
+            {**{key: _plain(value) for key, value in self.network.items()}, **self.training},
             rows_per_step=rows_per_step,
             n_parameters=int(self.model.get_number_of_params()),
             epochs=epochs,
@@ -172,7 +189,22 @@ def tab_transformer(**given: Any) -> DeepTab:
 
 def saint(**given: Any) -> DeepTab:
     """Attention over features and over rows."""
-    return DeepTab(":SAINTRegressor", False, given)
+    return DeepTab(":SAINTRegressor", False, given, width=saint_width)
+
+
+def saint_width(n_features: int) -> int:
+    """Width of a token: the authors' 32, less where the attention over rows would not fit.
+
+    It works on all tokens of a row side by side: its weights grow with the square of features times
+    width. The authors shrink the tokens of wide tables, too.
+
+    Examples
+    --------
+    >>> [saint_width(n) for n in (12, 82, 390, 5000)]
+    [32, 8, 2, 2]
+    """
+    fits = [d for d in (32, 16, 8, 4) if (n_features + 1) * d <= _MAX_ROW_WIDTH]
+    return max(fits, default=2)
 
 
 def autoint(**given: Any) -> DeepTab:

@@ -50,11 +50,15 @@ class EnvironmentSpec:
         As for pip, with exact versions.
     modules : tuple of str
         Modules that must be importable in the end.
+    without_requirements : tuple of str
+        Packages whose own requirements (pins, limits of Python) are ignored, because they are
+        older than what the packages run with.
     """
 
     name: str
     requirements: tuple[str, ...]
     modules: tuple[str, ...]
+    without_requirements: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,20 +88,28 @@ class Environment:
 
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
-    name: EnvironmentSpec(name, requirements, modules)
-    for name, requirements, modules in (
+    name: EnvironmentSpec(name, requirements, modules, *without_requirements)
+    for name, requirements, modules, *without_requirements in (
         ("deeptab", ("deeptab==2.1.0",), ("deeptab.models",)),
         (
             "pytabkit",
-            ("pytabkit==1.7.3", "faiss-cpu==1.15.1", "skorch==1.4.0"),
+            # TabR's SimpleImputer drops all categories from scikit-learn 1.8 on.
+            ("pytabkit==1.7.3", "faiss-cpu==1.15.1", "skorch==1.4.0", "scikit-learn==1.7.2"),
             ("pytabkit", "faiss", "skorch"),
         ),
         ("pytorch-frame", ("pytorch-frame==0.3.0",), ("torch_frame.nn.models.excelformer",)),
         ("pytorch-tabnet", ("pytorch-tabnet==4.1.0",), ("pytorch_tabnet.tab_model",)),
         (
             "pytorch-tabular",
-            ("pytorch-tabular==1.2.0", "requests==2.34.2"),
-            ("pytorch_tabular.models.danet",),
+            ("pytorch-tabular==1.2.0", "requests==2.34.2", "ts3l==0.70"),
+            ("pytorch_tabular.models.danet", "ts3l.models"),
+        ),
+        ("dnnr", ("tqdm==4.70.1",), ("dnnr",), ("dnnr==0.1.2",)),
+        (
+            "grande",
+            ("tensorflow-cpu==2.21.0", "category-encoders==2.11.2"),
+            ("GRANDE.GRANDE",),
+            ("GRANDE==0.1.6", "focal-loss==0.0.7"),
         ),
         ("tabpfn", ("tabpfn==9.2.0",), ("tabpfn",)),
     )
@@ -225,11 +237,15 @@ def _build(spec: EnvironmentSpec, folder: Path, on_line: Callable[[str], None]) 
     python = _python(folder)
     own = Path(_ask(python, "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     (own / "tabnsm_parent.pth").write_text("\n".join(_package_folders()) + "\n", encoding="utf-8")
+    constraints = folder / "constraints.txt"
+    constraints.write_text("".join(f"{name}=={v}\n" for name, v in _kept_versions().items()))
+    install = [str(python), "-m", "pip", "install", "--no-input"]
     if spec.requirements:
-        constraints = folder / "constraints.txt"
-        constraints.write_text("".join(f"{name}=={v}\n" for name, v in _kept_versions().items()))
-        command = [python, "-m", "pip", "install", "--no-input", "--constraint", constraints]
-        _run([*map(str, command), *spec.requirements], folder / _LOG, on_line)
+        command = [*install, "--constraint", str(constraints), *spec.requirements]
+        _run(command, folder / _LOG, on_line)
+    if spec.without_requirements:
+        command = [*install, "--no-deps", "--ignore-requires-python", *spec.without_requirements]
+        _run(command, folder / _LOG, on_line)
     for module in spec.modules:
         _ask(python, f"import {module}")
     listed = json.loads(_ask(python, _LIST_PACKAGES, str(own)))
@@ -311,7 +327,9 @@ def _kept_versions() -> dict[str, str]:
 
 def _made_for(spec: EnvironmentSpec) -> dict[str, Any]:
     """All that decides whether an environment can still be used."""
-    return json.loads(json.dumps(asdict(spec))) | {  # type: ignore[no-any-return]
+    # What is empty is left out, so that a new field does not invalidate environments without it.
+    fields = {name: value for name, value in asdict(spec).items() if value}
+    return json.loads(json.dumps(fields)) | {  # type: ignore[no-any-return]
         "python": platform.python_version(),
         "parent": sys.prefix,
         "kept": _kept_versions(),

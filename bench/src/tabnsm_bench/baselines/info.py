@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 from tabnsm_bench.baselines.environment import find_environment
 
@@ -86,8 +86,13 @@ class BaselineInfo:
             return READY, "", ""
         if not self.adapter:
             return UNAVAILABLE, self.why_not, f"Set {self.user_variable}=module:factory."
-        if self.weights and not Path(os.environ.get(self.weights, "")).is_file():
-            return UNAVAILABLE, self.why_not, f"Set {self.weights} to their file."
+        if self.weights:
+            given = os.environ.get(self.weights, "")
+            if not given:
+                return UNAVAILABLE, self.why_not, f"Set {self.weights} to their file."
+            if not zipfile.is_zipfile(given):  # what torch.save writes
+                wrong = f"{self.weights} must name a checkpoint of torch, got {given!r}."
+                return UNAVAILABLE, wrong, self.why_not
         if is_installed(self.provider):
             return READY, "", ""
         missing = f"{self.provider} is not installed."

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tabnsm.training.config import TrainingConfig
 from tabnsm_bench.baselines.common import Columns, draw_rows
 from tabnsm_bench.baselines.networks import Flat
+from tabnsm_bench.baselines.target_statistics import TargetStatistics
 from tabnsm_bench.baselines.torch_models import NetworkMethod
-from tabnsm_bench.protocol import Prepared
+from tabnsm_bench.protocol import Part, Prepared
 
 _DEFAULTS = {
     "in_channels": 128,
@@ -61,12 +66,29 @@ class Sorted(nn.Module):
 class ExcelFormer(NetworkMethod):
     """Attention from less to more informative features; without the mix-up of rows."""
 
-    def make_network(self, data: Prepared) -> nn.Module:
+    def fit(
+        self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int
+    ) -> dict[str, Any]:
+        """Fit; see `Method.fit`. A category is one number, its mean target, as in the paper."""
+        self.statistics = TargetStatistics(Columns(data.category_sizes))
+        encoded = replace(
+            data,
+            train=Part(self.statistics.fit(data.train.x, data.train.y, seed), data.train.y),
+            validation=Part(self.statistics.transform(data.validation.x), data.validation.y),
+            category_sizes=(0,) * len(data.category_sizes),
+        )
+        return super().fit(encoded, seed=seed, time_limit=time_limit, n_threads=n_threads)
+
+    def predict(self, x: NDArray[np.float32], frame: Any) -> NDArray[np.float64]:
+        """Predict; see `Method.predict`."""
+        return super().predict(self.statistics.transform(x), frame)
+
+    def make_network(self, data: Prepared, config: TrainingConfig) -> nn.Module:
         """Sort the features by their mutual information with the target, as the package does."""
         from sklearn.feature_selection import mutual_info_regression
 
         rows = draw_rows(len(data.train.y), _SORT_ROWS, seed=0)
-        x = self.columns.one_hot(data.train.x[rows])
+        x = data.train.x[rows]
         scores = mutual_info_regression(x, data.train.y[rows], random_state=0)
         order = torch.from_numpy((-scores).argsort(kind="stable").copy())
         return Flat(self.columns, Sorted(self.build(self.columns, self.options), order))
@@ -79,7 +101,7 @@ def excelformer(**given: Any) -> ExcelFormer:
     statistics = importlib.import_module("torch_frame.data.stats").StatType
 
     def build(columns: Columns, options: dict[str, Any]) -> nn.Module:
-        n_features = columns.n_numbers + sum(columns.category_sizes)
+        n_features = columns.n_numbers
         names = [str(position) for position in range(n_features)]
         standard = {statistics.MEAN: 0.0, statistics.STD: 1.0}
         network: nn.Module = models.ExcelFormer(

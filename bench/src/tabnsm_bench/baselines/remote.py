@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import tempfile
 import threading
@@ -27,6 +28,7 @@ _LIBRARY = Path(tabnsm.errors.__file__).parent
 _TAIL_BYTES = 2000
 # What a method may take beyond its time limit to end its last step, before it is killed.
 GRACE_SECONDS = 60.0
+_REMEDY = "Give it fewer rows (--max-rows) or a smaller size (options after its name)."
 
 
 class RemoteError(RuntimeError, TabNSMError):
@@ -147,11 +149,13 @@ class RemoteMethod:
         if not line:
             code, tail = self._process.wait(), self._tail()
             self._replies.put(b"")  # also the answer to any later question
-            raise RemoteError(f"The process of {self.key} ended with exit code {code}.\n{tail}")
+            raise RemoteError(f"{_end_of(self.key, code)}\n{tail}")
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             if reply["kind"] == InvalidOptionError.__name__:
                 raise InvalidOptionError(reply["error"])
+            if reply["kind"] == "MemoryError" or "allocate memory" in reply["error"]:
+                raise MemoryError(f"{self.key} ran out of memory. {_REMEDY} {reply['error']}")
             raise RemoteError(
                 f"{self.key} failed in the environment {self.environment.name}: "
                 f"{reply['kind']}: {reply['error']} [{reply['where']}]"
@@ -162,6 +166,20 @@ class RemoteMethod:
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - _TAIL_BYTES))
         return self._log.read().decode(errors="replace").strip()
+
+
+def _end_of(key: str, code: int) -> str:
+    """How a process ended, in a sentence.
+
+    >>> _end_of("saint", 1)
+    'The process of saint ended with exit code 1.'
+    """
+    if code == -signal.SIGKILL:
+        return (
+            f"The process of {key} was killed from outside (SIGKILL), which is what the system "
+            f"does when memory runs out. {_REMEDY}"
+        )
+    return f"The process of {key} ended with exit code {code}."
 
 
 def _follow(stream: IO[bytes], replies: queue.SimpleQueue[bytes]) -> None:

@@ -17,6 +17,7 @@ import os
 import queue
 import sys
 import threading
+import time
 import traceback
 import types
 from pathlib import Path
@@ -91,13 +92,15 @@ def _fit(method: Any, request: Request) -> Request:
         validation_frame=None,
         test_frame=None,
     )
+    started = time.process_time()
     facts: Request = method.fit(
         data,
         seed=request["seed"],
         time_limit=request["time_limit"],
         n_threads=request["n_threads"],
     )
-    return facts | {"peak_memory_mb": _peak_memory_mb()}
+    cpu_seconds = round(time.process_time() - started, 4)
+    return facts | {"fit_cpu_seconds": cpu_seconds, "peak_memory_mb": _peak_memory_mb()}
 
 
 def _predict(method: Any, request: Request) -> Request:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import pickle
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabnsm.errors import InvalidOptionError
 from tabnsm_bench.baselines.common import (
     Columns,
     describe,
@@ -19,8 +22,31 @@ from tabnsm_bench.baselines.common import (
 from tabnsm_bench.protocol import Prepared
 
 WEIGHTS = "TABNSM_TABPFN_WEIGHTS"
+SOURCE = (
+    "They are the file tabpfn-v2-regressor.ckpt of https://huggingface.co/Prior-Labs/TabPFN-v2-reg."
+)
 # What the weights were made for.
 MAX_ROWS, MAX_FEATURES = 10_000, 500
+
+
+def check_weights(path: str | None) -> None:
+    """Raise `InvalidOptionError` if a file is not a checkpoint of TabPFN.
+
+    Parameters
+    ----------
+    path : str or None
+        The file.
+    """
+    import torch
+
+    found = None
+    with contextlib.suppress(OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
+        found = torch.load(path or "", map_location="cpu", weights_only=True, mmap=True)
+    if not (isinstance(found, dict) and {"state_dict", "config"} <= found.keys()):
+        raise InvalidOptionError(
+            f"{WEIGHTS} must name the weights of TabPFN-v2's regressor, got {path!r}, which is no "
+            f"checkpoint of it. {SOURCE}"
+        )
 
 
 class TabPFN:
@@ -47,6 +73,7 @@ class TabPFN:
             "max_features": MAX_FEATURES,
         }
         self.options = take_options("TabPFN-v2", defaults, given)
+        check_weights(self.options["weights"])
 
     def fit(
         self, data: Prepared, *, seed: int, time_limit: float | None, n_threads: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,11 @@ class NetworkMethod:
         config = TrainingConfig(**self.training, time_limit=time_limit)
         with torch_threads(n_threads), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = self.make_network(data)
+            started = time.perf_counter()
+            self.network = self.make_network(data, config)
+            if time_limit is not None:
+                left = time_limit - (time.perf_counter() - started)
+                config = replace(config, time_limit=max(left, 1e-3))
             fitted = train_network(self.network, data, self.columns, self.scale, config)
         curve = fitted.curve
         curve.validation_rmse = [value * self.scale.std for value in curve.validation_rmse]
@@ -133,7 +137,7 @@ class NetworkMethod:
             notes=fitted.notes,
         )
 
-    def make_network(self, data: Prepared) -> nn.Module:
+    def make_network(self, data: Prepared, config: TrainingConfig) -> nn.Module:
         """The network with its first weights; only some look at the training rows for it."""
         return self.build(self.columns, self.options)
 
@@ -255,7 +259,7 @@ def train_step(
     target: Tensor,
     config: TrainingConfig,
 ) -> None:
-    """One step on one batch.
+    """One step on one batch; a network with an ``extra_loss(target)`` adds it to the squared error.
 
     Shape
     -----
@@ -266,10 +270,18 @@ def train_step(
     output = network(numbers, codes)  # (B,) or (B, k)
     wanted = target if output.ndim == 1 else target[:, None]
     loss = ((output - wanted) ** 2).mean()
+    if (extra_loss := getattr(_innermost(network), "extra_loss", None)) is not None:
+        loss = loss + extra_loss(target)
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip)
     optimizer.step()
+
+
+def _innermost(network: nn.Module) -> nn.Module:
+    """The network inside a wrapper such as `Flat`."""
+    inner = getattr(network, "network", network)
+    return inner if isinstance(inner, nn.Module) else network
 
 
 def predict_network(network: nn.Module, numbers: Tensor, codes: Tensor) -> NDArray[np.float64]:

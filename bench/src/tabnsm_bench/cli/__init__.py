@@ -5,7 +5,17 @@ from __future__ import annotations
 import typer
 
 from tabnsm.cli.arguments import help_text
-from tabnsm_bench.cli import baselines, datasets, figures, run, statistics, studies, suite, tune
+from tabnsm_bench.cli import (
+    baselines,
+    datasets,
+    figures,
+    intervals,
+    run,
+    statistics,
+    studies,
+    suite,
+    tune,
+)
 
 app = typer.Typer(
     name="bench",
@@ -24,5 +34,5 @@ app = typer.Typer(
     ),
 )
 
-for _commands in (datasets, baselines, tune, run, statistics, figures, studies, suite):
+for _commands in (datasets, baselines, tune, run, statistics, figures, studies, suite, intervals):
     _commands.register(app)

@@ -110,8 +110,10 @@ def dataset_key(option: str, name: str, data_dir: Path, target: str | None) -> s
     ------
     InvalidOptionError
         If the file is in another folder, or nothing says what to predict.
+    InvalidDataError
+        If there is no such file, or it lacks the given target.
     """
-    from tabnsm_bench.datasets.loading import find
+    from tabnsm_bench.datasets.loading import find, load
 
     descriptor, path = find(name, data_dir)
     if path.parent.resolve() != data_dir.resolve():
@@ -120,7 +122,30 @@ def dataset_key(option: str, name: str, data_dir: Path, target: str | None) -> s
         )
     if not (target or descriptor.target):
         raise InvalidOptionError(f"{path} has no description, so --target must be given.")
+    if target and target != descriptor.target:
+        load(name, data_dir, target=target)  # a wrong target would cost every run
     return descriptor.key
+
+
+def other_target(key: str, data_dir: Path, target: str | None) -> str | None:
+    """The given target, None where it is the one that the dataset's description has anyway.
+
+    Parameters
+    ----------
+    key : str
+        As from `dataset_key`.
+    data_dir : Path
+        Folder of table files.
+    target : str or None
+        Column to predict, if it was given.
+
+    Returns
+    -------
+    str or None
+    """
+    from tabnsm_bench.datasets.loading import find
+
+    return target if target and target != find(key, data_dir)[0].target else None
 
 
 def check_methods(specs: Iterable[RunSpec]) -> None:

@@ -26,6 +26,7 @@ ENV_HELP = help_text(
         "tabnsm bench env",
         "tabnsm bench env pytabkit",
         "tabnsm bench env pytabkit --remove",
+        "tabnsm bench env --all",
     ),
 )
 
@@ -71,16 +72,26 @@ def env(
     name: Annotated[str, typer.Argument(help="Environment.", metavar="[NAME]")] = "",
     remove: Annotated[bool, typer.Option("--remove", help="Delete it instead.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Create it again if it exists.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every environment.")] = False,
 ) -> None:
     """Make, list or remove environments."""
     from tabnsm.errors import InvalidOptionError
-    from tabnsm_bench.baselines.environment import find_environment, remove_environment
+    from tabnsm_bench.baselines.environment import ENVIRONMENTS
 
-    if not name:
+    if name and every:
+        raise InvalidOptionError(f"--all must be given without a NAME, got {name!r}.")
+    if not (name or every):
         if remove or again:
             raise InvalidOptionError("--remove and --again need the NAME of an environment.")
         _print_environments()
-    elif remove:
+    for each in ENVIRONMENTS if every else filter(None, [name]):
+        _change(each, remove, again)
+
+
+def _change(name: str, remove: bool, again: bool) -> None:
+    from tabnsm_bench.baselines.environment import find_environment, remove_environment
+
+    if remove:
         found = remove_environment(name)
         print(f"{name}: {'removed' if found else 'there was none'}")
     elif (there := find_environment(name)) is not None and not again:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,8 @@ from tabnsm_bench.cli.arguments import (
     ResultsDir,
     table_console,
 )
-from tabnsm_bench.cli.statistics import Metric, Names, Ours, maybe_words
+from tabnsm_bench.cli.selection import choose_datasets
+from tabnsm_bench.cli.statistics import Metric, Names, Ours
 
 HELP = help_text(
     "Draw figures as PNG and SVG, each from whatever results there are.",
@@ -66,19 +68,26 @@ def figures(
 ) -> None:
     """Draw figures."""
     from tabnsm_bench.figures import FIGURES, FigureData, find_figure, save_figure
+    from tabnsm_bench.scores import collect_scores
     from tabnsm_bench.store import load_results
 
     if list_them:
         _list()
         return
     kinds = [find_figure(name) for name in names or FIGURES]
+    found = [] if paper else load_results(results)
+    chosen = None
+    if datasets is not None and found:
+        # Figures of studies can be drawn where there is no score to rank by.
+        with contextlib.suppress(InvalidDataError):
+            chosen = choose_datasets(datasets, collect_scores(found, metric, encoding))
     data = FigureData(
-        [] if paper else load_results(results),
+        found,
         metric,
         encoding,
         preset,
         ours,
-        maybe_words(datasets),
+        chosen,
         data_dir if data_dir.is_dir() else None,
     )
     for kind in kinds:

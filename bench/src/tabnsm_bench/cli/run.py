@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Annotated
+import sys
+from contextlib import ExitStack
+from typing import Annotated, Any
 
 import typer
 
@@ -24,9 +26,11 @@ from tabnsm_bench.cli.arguments import (
     check_methods,
     dataset_key,
     numbers,
+    other_target,
     require_names,
 )
 from tabnsm_bench.cli.display import display_runs
+from tabnsm_bench.cli.selection import expand_methods
 
 HELP = help_text(
     "Run methods on datasets by the paper's protocol, each run in a separate process.",
@@ -36,12 +40,15 @@ HELP = help_text(
     finished.""",
     """[bold]tabnsm bench baselines[/bold] lists the methods. Options go behind the name, as in
     tabnsm-default+attention=full+max_boost=1; catboost+tuned=20 searches its options in 20 trials
-    on the validation rows first. package.module:factory is a method of your own:
+    on the validation rows first. [bold]all[/bold] is every method that can run here,
+    [bold]family:tree[/bold] those of a family. package.module:factory is a method of your own:
     see tabnsm_bench.protocol.Method.""",
     examples=(
         "tabnsm bench run --methods tabnsm-paper --datasets CP --seeds 0,1,2 -d data",
         "tabnsm bench run --methods ridge,lightgbm --datasets CP,AQ -d data --processes 2",
+        "tabnsm bench run --methods family:tree --datasets CP -d data",
         "tabnsm bench run --methods ridge --datasets sales --target price -d tables",
+        "tabnsm bench run -m ridge,knn-5 --datasets CP -d data --processes 16 --ray-address auto",
     ),
 )
 
@@ -58,7 +65,10 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    methods: Annotated[str, typer.Option("--methods", "-m", help="Methods, with commas between.")],
+    methods: Annotated[
+        str,
+        typer.Option("--methods", "-m", help="Methods, family:NAME or all, with commas between."),
+    ],
     datasets: Annotated[
         str, typer.Option("--datasets", help="Datasets or table files, with commas between.")
     ],
@@ -77,6 +87,13 @@ def run(
     sample_fraction: Annotated[
         float, typer.Option(help="Share of the training rows to keep.")
     ] = 1.0,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="Run on a Ray cluster, auto or host:port; --processes is the runs at a time.",
+            metavar="HOST",
+        ),
+    ] = None,
 ) -> None:
     """Run methods on datasets."""
     from rich.console import Console
@@ -88,6 +105,7 @@ def run(
         dataset_key("--datasets", name, data_dir, target)
         for name in require_names("--datasets", datasets)
     ]
+    chosen, left_out = expand_methods("--methods", methods)
     every = (
         RunSpec(
             method,
@@ -95,7 +113,7 @@ def run(
             seed=seed,
             split=split,
             encoding=encoding,
-            target=target,
+            target=other_target(name, data_dir, target),
             time_limit=time_limit,
             max_rows=max_rows,
             max_epochs=max_epochs,
@@ -106,19 +124,22 @@ def run(
             names,
             numbers("--splits", splits),
             numbers("--seeds", seeds),
-            require_names("--methods", methods),
+            chosen,
         )
     )
     specs = list(dict.fromkeys(every))  # what is named twice is one run
     check_methods(specs)
-    with display_runs(len(specs), Console(highlight=False)) as table:
-        run_many(
-            specs,
-            data_dir,
-            results,
-            n_processes=processes,
-            n_threads=threads,
-            display=table,
-        )
+    for sentence in left_out:
+        print(sentence, file=sys.stderr)
+    how: dict[str, Any] = {"n_processes": processes, "n_threads": threads}
+    with ExitStack() as stack:
+        if ray_address is not None:
+            from tabnsm.distributed.cluster import cluster
+            from tabnsm_bench.cluster import supervise_on_cluster
+
+            how |= {"n_threads": threads or 1, "supervise": supervise_on_cluster}
+            stack.enter_context(cluster(ray_address, processes, how["n_threads"], 0))
+        table = stack.enter_context(display_runs(len(specs), Console(highlight=False)))
+        run_many(specs, data_dir, results, display=table, **how)
     if any(ending.state == "failed" for _, ending in table.failures):
         raise typer.Exit(FAILED)

@@ -16,9 +16,9 @@ from tabnsm_bench.cli.arguments import (
     AsJson,
     Encoding,
     ResultsDir,
-    split_names,
     table_console,
 )
+from tabnsm_bench.cli.selection import choose_datasets, choose_names
 
 if TYPE_CHECKING:
     from tabnsm_bench.statistics import Statistics
@@ -32,7 +32,7 @@ STATISTICS_HELP = help_text(
     examples=(
         "tabnsm bench statistics --paper",
         "tabnsm bench statistics --metric mae --ours tabnsm-paper",
-        "tabnsm bench statistics --datasets cpu_small,nyc_air_quality --json",
+        "tabnsm bench statistics --datasets CP,AQ --json",
     ),
 )
 TABLES_HELP = help_text(
@@ -95,7 +95,9 @@ def statistics(
         found, names = analyse_paper(), {}
     else:
         table = collect_scores(load_results(results), metric, encoding)
-        table = table.select(methods=maybe_words(methods), datasets=maybe_words(datasets))
+        table = table.select(
+            methods=choose_names(methods, table.methods), datasets=choose_datasets(datasets, table)
+        )
         found = analyse(table, ours)
         names = {method: display_name(method) for method in table.methods}
     if as_json:
@@ -131,17 +133,6 @@ def tables(
         return
     table = make_paper_table(name) if paper else make_table(name, runs, encoding, unseen)
     print(table.to_markdown() if style is Format.markdown else table.to_latex())
-
-
-def maybe_words(text: str | None) -> list[str] | None:
-    """Comma-separated names; None stays None.
-
-    Examples
-    --------
-    >>> maybe_words("CP, AQ"), maybe_words(None)
-    (['CP', 'AQ'], None)
-    """
-    return None if text is None else split_names(text)
 
 
 def _refuse_with_paper(**options: object) -> None:

@@ -14,6 +14,7 @@ from tabnsm_bench.figures.style import (
     GREY,
     family_legend,
     family_style,
+    headline,
     new_figure,
     plain_log_ticks,
     quiet_axes,
@@ -86,7 +87,7 @@ def draw_bubbles(bubbles: Sequence[Bubble], title: str) -> Figure:
     families = [bubble.family for bubble in bubbles]
     family_legend(figure, families, loc="outside right upper", fontsize=9)
     _size_legend(figure, largest)
-    figure.suptitle(title, fontsize=10)
+    headline(figure, title, width=7.5)  # the legend is beside it
     place_labels(
         figure,
         axis,
@@ -139,7 +140,9 @@ def _frontier(axis: Any, bubbles: Sequence[Bubble]) -> None:
         linestyle="--",
         linewidth=1,
         zorder=0,
+        label="front: no method is both\nfaster and more accurate",
     )
+    axis.legend(loc="upper right", frameon=False, fontsize=8.5)
 
 
 def _size_legend(figure: Figure, largest: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sized
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tabnsm.errors import InvalidDataError
 from tabnsm_bench.figures.ablation import draw_ablation
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
+Variant = TypeVar("Variant", str, float)
 
 _AXES = {
     "temperature": ("temperature", "temperature τ", True),
@@ -55,6 +56,13 @@ def spread(name: str, data: FigureData) -> Figure:
     title = f"Spread over seeds (preset {data.preset})" if name == "seeds" else _title(name, data)
     if name != "seeds":
         _need_two(name, scores.values())
+    # A box of one run shows no spread.
+    several = {
+        dataset: by_variant
+        for dataset, by_variant in scores.items()
+        if any(len(runs) > 1 for runs in by_variant.values())
+    }
+    scores = several or scores
     return draw_spread(scores, title, measure.header)
 
 
@@ -83,10 +91,12 @@ def sparse_parameters(data: FigureData) -> Figure:
 def fractions(name: str, data: FigureData) -> Figure:
     """Curves over a share of the table, one per method."""
     measure = find_study(name).measures[0]
-    scores: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(lambda: defaultdict(dict))
-    for row in _rows(name, data):
-        if runs := _runs(row, measure.key):
-            scores[row["dataset"]][display_name(row["group"])][row["value"]] = runs
+    rows = _rows(name, data)
+    scores: dict[str, dict[str, dict[float, list[float]]]] = defaultdict(dict)
+    for group in dict.fromkeys(row["group"] for row in rows):
+        curves = _curves([row for row in rows if row["group"] == group], measure.key)
+        for dataset, curve in curves.items():
+            scores[dataset][display_name(group)] = curve
     _need_two(name, [curve for by_method in scores.values() for curve in by_method.values()])
     return draw_fractions(scores, _SHARES[name], _title(name, data), measure.header)
 
@@ -170,10 +180,6 @@ def _need_two(name: str, curves: Iterable[Sized]) -> None:
         )
 
 
-def _runs(row: dict[str, Any], key: str) -> list[float]:
-    return list(row["seeds"][key].values())
-
-
 def _by_variant(rows: Rows, key: str) -> dict[str, dict[str, list[float]]]:
     """Scores of each variant on each dataset, of the seeds that all its variants have.
 
@@ -184,22 +190,29 @@ def _by_variant(rows: Rows, key: str) -> dict[str, dict[str, list[float]]]:
     for row in rows:
         if row["seeds"][key]:
             found[row["dataset"]][row["variant"]] = row["seeds"][key]
-    scores = {}
-    for dataset, by_variant in found.items():
-        shared = set.intersection(*(set(by_seed) for by_seed in by_variant.values()))
-        scores[dataset] = {
-            variant: [by_seed[seed] for seed in (sorted(shared) or by_seed)]
-            for variant, by_seed in by_variant.items()
-        }
-    return scores
+    return {dataset: _of_shared_seeds(by_variant) for dataset, by_variant in found.items()}
 
 
 def _curves(rows: Rows, key: str) -> dict[str, dict[float, list[float]]]:
-    curves: dict[str, dict[float, list[float]]] = defaultdict(dict)
+    """Scores at each value on each dataset that has more than the reference."""
+    found: dict[str, dict[float, dict[str, float]]] = defaultdict(dict)
     for row in rows:
-        if runs := _runs(row, key):
-            curves[row["dataset"]][row["value"]] = runs
-    return curves
+        if row["seeds"][key]:
+            found[row["dataset"]][row["value"]] = row["seeds"][key]
+    return {
+        dataset: _of_shared_seeds(by_value)
+        for dataset, by_value in found.items()
+        if len(by_value) > 1
+    }
+
+
+def _of_shared_seeds(by_variant: dict[Variant, dict[str, float]]) -> dict[Variant, list[float]]:
+    """Scores of the seeds that all variants have, or all scores where there are no such seeds."""
+    shared = set.intersection(*(set(by_seed) for by_seed in by_variant.values()))
+    return {
+        variant: [by_seed[seed] for seed in (sorted(shared) or by_seed)]
+        for variant, by_seed in by_variant.items()
+    }
 
 
 def _title(name: str, data: FigureData) -> str:

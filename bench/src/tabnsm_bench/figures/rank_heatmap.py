@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tabnsm_bench.figures.style import new_figure
+from tabnsm_bench.figures.style import headline, new_figure
 from tabnsm_bench.rank_tests import rank_methods
 from tabnsm_bench.scores import ScoreTable
 
@@ -30,7 +30,8 @@ def draw_rank_heatmap(table: ScoreTable) -> Figure:
     order = np.argsort(ranks.mean(axis=1), kind="stable")
     known = np.where(np.isnan(table.mean), np.nan, ranks)[order]
     k, n = known.shape
-    figure = new_figure(max(6.5, 3.2 + 0.62 * n), 1.6 + 0.235 * k)
+    # Cells have one size, also in a table of one dataset.
+    figure = new_figure(3.7 + 0.62 * n, 1.6 + 0.235 * k)
     axis = figure.subplots()
     image = axis.imshow(known, cmap="Blues_r", aspect="auto", vmin=1, vmax=max(k, 2))
     for i in range(k):
@@ -67,8 +68,8 @@ def draw_rank_heatmap(table: ScoreTable) -> Figure:
     bar.ax.invert_yaxis()
     bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     star = "; * only a part of the table" if table.partial & set(table.datasets) else ""
-    figure.suptitle(
+    headline(
+        figure,
         f"{table.metric.upper()} ranks, by average rank\n(– no result: counts as worst{star})",
-        fontsize=10,
     )
     return figure

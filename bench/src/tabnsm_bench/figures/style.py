@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,12 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, PALE = "#767676", "#D9D9D9"
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK, YELLOW)
+# More colours that differ, for many lines in one panel: the palette above, then shades between.
+MANY = (
+    *CYCLE[:-1],
+    *("#882255", "#44AA99", "#999933", "#332288", "#AA4499", "#661100", "#6699CC", "#117733"),
+    *("#DDCC77", "#888888", "#CC6677", "#88CCEE", "#4B0092"),
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DPI = 150
 _ALL_STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
@@ -94,6 +101,26 @@ def save_figure(figure: Figure, folder: str | Path, name: str) -> tuple[Path, Pa
             figure.savefig(stream, format=kind, metadata=metadata)
         atomic_write(path, stream.getvalue())
     return paths
+
+
+def headline(figure: Figure, text: str, fontsize: float = 10, width: float | None = None) -> None:
+    """Title of a figure, broken into lines that fit it.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    text : str
+        The title; its own line breaks are kept.
+    fontsize : float, default 10
+        Size of its letters.
+    width : float or None
+        Inches that it may take; None takes nearly all of the figure's.
+    """
+    inches = width or 0.95 * figure.get_figwidth()
+    n_letters = max(12, int(inches * 72 / (0.56 * fontsize)))
+    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, n_letters)]
+    figure.suptitle("\n".join(lines), fontsize=fontsize)
 
 
 def quiet_axes(axis: Any, grid: str | None = "y") -> None:

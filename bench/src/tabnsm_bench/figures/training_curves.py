@@ -9,8 +9,9 @@ import numpy as np
 
 from tabnsm_bench.figures.style import (
     BLACK,
-    CYCLE,
+    MANY,
     MARKERS,
+    headline,
     legend_below,
     panels,
     plain_log_ticks,
@@ -54,8 +55,8 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
             axis.plot(
                 seconds,
                 best,
-                color=CYCLE[place % len(CYCLE)],
-                linestyle=_LINES[place // len(CYCLE) % len(_LINES)],
+                color=MANY[place % len(MANY)],
+                linestyle=_LINES[place // len(MANY) % len(_LINES)],
                 linewidth=1.4,
                 marker=MARKERS[place % len(MARKERS)],
                 markevery=[len(best) - 1],
@@ -73,7 +74,7 @@ def draw_training_curves(curves: Mapping[str, Mapping[str, Sequence[Curve]]], ti
         axis.set_title(dataset, fontsize=10)
         quiet_axes(axis, "both")
     legend_below(figure, axes)
-    figure.suptitle(title, fontsize=10)
+    headline(figure, title)
     return figure
 
 
