@@ -170,6 +170,27 @@ print("same")
 """
 )
 
+SLOW_TO_FREE = """
+import os, threading, time
+from joblib import Parallel, delayed
+from tabnsm.threads import one_torch_thread
+local = threading.local()
+both = threading.Barrier(2)
+class Slow:
+    def __init__(self):
+        self.thread = threading.get_ident()
+    def __del__(self):
+        time.sleep(0.5)
+        if threading.get_ident() == self.thread:
+            os.write(1, b"freed ")
+def job():
+    local.kept = Slow()  # until the thread ends
+    both.wait()  # so that each thread has one job
+    with one_torch_thread():
+        pass
+Parallel(2, backend="threading")(delayed(job)() for _ in range(2))
+"""
+
 
 def _run(code: str, *arguments: object) -> str:
     done = subprocess.run(
@@ -194,3 +215,9 @@ def test_a_fit_leaves_no_thread_that_spins():
 @pytest.mark.parametrize("made_by", ["fit", "load"])
 def test_a_forked_process_predicts_explains_and_fits(tmp_path, made_by):
     assert _run(FORK, tmp_path / "model.safetensors", made_by) == "same"
+
+
+@pytest.mark.slow
+def test_the_interpreter_waits_for_threads_of_joblib():
+    """A model that such a thread frees while the interpreter shuts down would abort the process."""
+    assert _run(SLOW_TO_FREE).split() == ["freed", "freed"]

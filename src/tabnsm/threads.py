@@ -8,8 +8,10 @@ own, which wait without spinning, and whose number does not change a bit of the 
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +25,8 @@ Result = TypeVar("Result")
 
 _lock = threading.Lock()
 _local = threading.local()
+_jobs_of_joblib: set[threading.Thread] = set()  # those that may be alive
+_SECONDS_TO_END = 5.0
 
 
 class _Users:
@@ -95,7 +99,12 @@ def one_torch_thread() -> Iterator[None]:
         if _Users.n_active == 0:
             _Users.n_threads = own
         _Users.n_active += 1
-        _local.count = 1 if outer is None and is_job_of_threads() else own
+        _local.count = own
+        if outer is None and is_job_of_threads():
+            _local.count = 1
+            ended = {thread for thread in _jobs_of_joblib if not thread.is_alive()}
+            _jobs_of_joblib.difference_update(ended)
+            _jobs_of_joblib.add(threading.current_thread())
         torch.set_num_threads(1)
     try:
         yield
@@ -161,14 +170,27 @@ def _use_one_thread() -> None:
     _local.count = 1
 
 
+def _join_jobs_of_joblib() -> None:
+    """Let joblib's threads free their last model before the interpreter ends.
+
+    joblib does not wait for the threads of its pool. One that frees tensors while the interpreter
+    shuts down aborts the process, since torch cannot take the lock of the interpreter any more.
+    """
+    end = time.monotonic() + _SECONDS_TO_END
+    for thread in _jobs_of_joblib.copy():
+        thread.join(max(end - time.monotonic(), 0))
+
+
 def _after_fork() -> None:
     """Give a forked child a torch that works: the threads of its parent are not there."""
     global _lock
     _lock = threading.Lock()
     _local.count = _local.owed = None
     _Users.n_active = 0
+    _jobs_of_joblib.clear()
     torch.set_num_threads(1)
 
 
+atexit.register(_join_jobs_of_joblib)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
