@@ -246,7 +246,7 @@ class SharedDense:
 
 
 class _TextTask(TextColumns):
-    """Text columns, which one task reads, embeds and projects."""
+    """Text columns, which one task reads and embeds."""
 
     given: FitInput
     run: Run
