@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TRAIN_V2_ENABLED": "1"}
 _LOOPBACK = {"_node_ip_address": "127.0.0.2"}
 _OBJECT_STORE = 2**31
 """Most bytes of memory for objects of a cluster that is started here; Ray wants 30 % of all."""
+_SECONDS_TO_ANSWER = 5.0
 
 
 class ClusterTraining(EnsembleTraining):
@@ -81,6 +84,7 @@ def _connect(ray: Any, address: str | None, num_workers: int) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address is not None:
+            _check_answers(address)
             ray.init(address=address, **quiet)
             return
         ray.init(
@@ -92,12 +96,20 @@ def _connect(ray: Any, address: str | None, num_workers: int) -> None:
             **(_LOOPBACK if sys.platform == "linux" else {}),
             **quiet,
         )
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         what = "start on this machine" if address is None else f"be reached at {address!r}"
         reason = str(error).strip().split("\n", 1)[0]
         raise InvalidOptionError(
             f"A Ray cluster must be able to {what} ({reason}). Start one with: ray start --head"
         ) from error
+
+
+def _check_answers(address: str) -> None:
+    """Connect to host:port once: where nothing listens, Ray would try for many minutes."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/]+?)\]?:(\d+)", address)
+    if found is not None:
+        place = found[1], int(found[2])
+        socket.create_connection(place, timeout=_SECONDS_TO_ANSWER).close()
 
 
 def _object_store_bytes() -> int:
