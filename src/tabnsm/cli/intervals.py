@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tabnsm.cli.targets import prediction_names
 from tabnsm.errors import InvalidOptionError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Outputs:
         """Columns of the output; of several targets with the target's name at the end."""
         found = []
         for place in places:
-            (prediction,) = prediction_names(target, [place])
+            prediction = target.prediction_names[place]
             ending = prediction.removeprefix("prediction")
             found.append(prediction)
             if self.interval is not None:

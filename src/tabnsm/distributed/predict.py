@@ -29,7 +29,8 @@ def predict(
 ) -> None:
     """Predict the rows of Parquet files on a Ray cluster, and write Parquet files.
 
-    Each row has the bits that ``model.predict`` gives it. The order of rows within a file is that
+    Each row has the bits that ``model.predict`` gives it, in the column "prediction", or, of
+    several targets, in columns such as "prediction_price". The order of rows within a file is that
     of the dataset; the files' names are Ray's.
 
     Parameters
@@ -50,7 +51,8 @@ def predict(
         As in `fit`.
     """
     require(is_integer(num_workers, 1), "num_workers must be an integer >= 1", num_workers)
-    content = _model_bytes(model)
+    content, known = _model_bytes(model)
+    _check_kept(keep, known.target_.prediction_names)
     paths = [dataset] if isinstance(dataset, str | Path) else list(dataset)
     folder = Path(absolute(out))
     if "://" not in str(out) and folder.exists() and (folder.is_file() or any(folder.iterdir())):
@@ -104,19 +106,28 @@ class Predictor:
         import pyarrow as pa
 
         predicted = self.model.predict(batch)
-        names = self.model.target_.names or tuple(
-            "prediction" if predicted.ndim == 1 else f"prediction_{k + 1}"
-            for k in range(self.model.target_.n_targets)
-        )
+        names = self.model.target_.prediction_names
         columns = predicted.reshape(len(predicted), -1).T
         found = {name: batch.column(name) for name in self.keep}
         return pa.table(found | dict(zip(names, map(pa.array, columns), strict=True)))
 
 
-def _model_bytes(model: TabNSMRegressor | str | Path) -> bytes:
+def _check_kept(keep: Sequence[str], outputs: Sequence[str]) -> None:
+    """Refuse a column that a prediction would replace."""
+    require(not isinstance(keep, str), "keep must be a sequence of names", keep)
+    for name in keep:
+        if name in outputs:
+            raise InvalidOptionError(
+                f"keep must not name a column of the predictions, got {name!r}. Rename that "
+                "column of dataset, or leave it out."
+            )
+
+
+def _model_bytes(model: TabNSMRegressor | str | Path) -> tuple[bytes, TabNSMRegressor]:
+    """The file of a model, and the model."""
     if isinstance(model, str | Path):
-        return Path(model).read_bytes()
+        return Path(model).read_bytes(), TabNSMRegressor.load(model, device="cpu")
     with tempfile.TemporaryDirectory(prefix="tabnsm-") as folder:
         path = Path(folder) / "model.safetensors"
         model.save(path)
-        return path.read_bytes()
+        return path.read_bytes(), model
