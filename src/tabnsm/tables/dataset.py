@@ -323,14 +323,7 @@ def find_files(path: str | os.PathLike[str]) -> list[str]:
         inside = (
             os.path.join(folder, name) for folder, _, names in os.walk(text) for name in names
         )
-        # As Spark and pyarrow do: names that begin so are no data.
-        every = [
-            file
-            for file in inside
-            if not any(
-                part.startswith(("_", ".")) for part in Path(os.path.relpath(file, text)).parts
-            )
-        ]
+        every = [file for file in inside if not is_hidden(file, text)]
     else:
         every = [text] if os.path.isfile(text) else glob.glob(text, recursive=True)
     files = sorted(file for file in every if Path(file).suffix.lower() in FORMATS)
@@ -348,6 +341,17 @@ def find_files(path: str | os.PathLike[str]) -> list[str]:
         f"A dataset must have files that end in {endings}, got {sorted(every)[0]}. Read it into a "
         "DataFrame first, or write it as Parquet, for example with DataFrame.to_parquet."
     )
+
+
+def is_hidden(file: str | Path, folder: str | Path) -> bool:
+    """Whether a file in a folder is no data by its name or a subfolder's, as for Spark and pyarrow.
+
+    Examples
+    --------
+    >>> is_hidden("data/_temporary/0.parquet", "data"), is_hidden("_data/0.parquet", "_data")
+    (True, False)
+    """
+    return any(part.startswith(("_", ".")) for part in Path(os.path.relpath(file, folder)).parts)
 
 
 def _without_index(dataset: Any, stamps: Sequence[FileStamp]) -> DatasetSource:
