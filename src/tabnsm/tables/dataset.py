@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from tabnsm.errors import InvalidDataError
 from tabnsm.tables.column import Factor
 from tabnsm.tables.dataset_parts import join_pieces, pieces_of
-from tabnsm.tables.dataset_schema import common_schema, is_string, reject_nested
+from tabnsm.tables.dataset_schema import (
+    common_schema,
+    is_string,
+    partition_clash,
+    reject_nested,
+)
 from tabnsm.tables.stored import store_distinct
 from tabnsm.work_folder import WorkFolder
 
@@ -285,6 +290,7 @@ def open_dataset(X: Any) -> DatasetSource:
     InvalidDataError
         If there are no files, or if they are of several kinds, or differ in their columns.
     """
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     if not isinstance(X, (str, os.PathLike)):
@@ -305,15 +311,16 @@ def open_dataset(X: Any) -> DatasetSource:
     folder = os.path.expanduser(X)
     base = folder if os.path.isdir(folder) else os.path.dirname(files[0])
     hive = ds.partitioning(flavor="hive")
-    found = ds.dataset(files, format=kind, partitioning=hive, partition_base_dir=base, schema=None)
+    options = {"format": kind, "partitioning": hive, "partition_base_dir": base}
+    try:
+        found = ds.dataset(files, **options)
+    except pa.ArrowException as error:
+        raise partition_clash(files, base, schema.names, error) from error
     known = set(schema.names)
     parts = [field for field in found.schema if field.name not in known]
     for field in parts:
         schema = schema.append(field)
-    dataset = ds.dataset(
-        files, format=kind, partitioning=hive, partition_base_dir=base, schema=schema
-    )
-    return _without_index(dataset, stamps)
+    return _without_index(ds.dataset(files, schema=schema, **options), stamps)
 
 
 def find_files(path: str | os.PathLike[str]) -> list[str]:
