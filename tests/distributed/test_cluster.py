@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tabnsm.distributed.cluster import _connect
+from tabnsm.distributed.cluster import _connect, failure
 from tabnsm.errors import InvalidOptionError
 
 
@@ -51,3 +51,15 @@ def test_other_addresses_go_to_ray(listening: int, address: str) -> None:
     ray = FakeRay()
     _connect(ray, address.format(listening), 1)
     assert ray.addresses == [address.format(listening)]
+
+
+def test_a_failure_names_its_cause() -> None:
+    """Ray's hints come after the error of a worker."""
+    text = "ray::submit()\nFile ...\ntabnsm.errors.InvalidDataError: Column 'a'.\nTo retry, ..."
+    error = RuntimeError("above")
+    error.__cause__ = RuntimeError(text)
+    found = str(failure(error, "Try again.", "Prediction"))
+    assert found == "Prediction on the cluster failed: Column 'a'. Try again."
+    hint = "ray.exceptions.UserCodeError: x\nOSError: No space left\nTo retry, ..."
+    for text, reason in {hint: "No space left", "a\nb": "b", "": "RuntimeError"}.items():
+        assert str(failure(RuntimeError(text), "")) == f"Training on the cluster failed: {reason} "

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 from tabnsm import TabNSMRegressor
 from tabnsm.distributed.predict import Predictor, predict
-from tabnsm.errors import InvalidOptionError
+from tabnsm.errors import InvalidDataError, InvalidOptionError, TabNSMError
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,28 @@ def test_a_kept_column_with_the_name_of_a_prediction(
         predict(model, tmp_path / "t.parquet", tmp_path / "out", keep=["prediction_y"])
     with pytest.raises(InvalidOptionError, match="keep must be a sequence of names, got 'y'"):
         predict(model, tmp_path / "t.parquet", tmp_path / "out", keep="y")
+
+
+@pytest.mark.usefixtures("no_cluster")
+def test_a_dataset_that_cannot_be_used(
+    model: TabNSMRegressor, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    table.to_parquet(tmp_path / "t.parquet")
+    table.drop(columns="b").to_parquet(tmp_path / "less.parquet")
+    table.to_feather(tmp_path / "t.feather")
+    for dataset, message in {
+        "less.parquet": "less.parquet has no column 'b'",
+        "le*.parquet": "has no column 'b'",
+        "none": "matches no file",
+        "t.feather": "dataset must be one or several paths or URIs of Parquet files, got .*feather",
+    }.items():
+        with pytest.raises((InvalidDataError, InvalidOptionError), match=message):
+            predict(model, tmp_path / dataset, tmp_path / "out")
+    for wrong in (pa.dataset.dataset(tmp_path / "t.parquet"), [], "", [3]):
+        with pytest.raises(InvalidOptionError, match="dataset must be one or several paths"):
+            predict(model, wrong, tmp_path / "out")
+    with pytest.raises(InvalidOptionError, match="keep must name columns of dataset, got 'z'"):
+        predict(model, tmp_path / "t*.parquet", tmp_path / "out", keep=["z"])
+    with pytest.raises(TabNSMError, match=r"none\.safetensors"):
+        predict(tmp_path / "none.safetensors", tmp_path / "t.parquet", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -129,11 +129,19 @@ def _check_resources(ray: Any, num_workers: int, each: dict[str, float]) -> None
             )
 
 
-def failure(error: BaseException, kept: str) -> TabNSMError:
+def failure(error: BaseException, kept: str, what: str = "Training") -> TabNSMError:
     """The error of a cluster as one line, and what to do."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
+    return TabNSMError(f"{what} on the cluster failed: {_reason(cause)} {kept}")
+
+
+def _reason(cause: BaseException) -> str:
+    """The line that names the error; below it Ray may give hints, above it a traceback."""
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    reason = lines[-1] if lines else type(cause).__name__
-    return TabNSMError(f"Training on the cluster failed: {reason} {kept}")
+    for kind in (r"tabnsm\.errors\.\w+", r"(?!ray\.)[\w.]*(?:Error|Exception)"):
+        found = [match[1] for line in lines if (match := re.fullmatch(f"{kind}: (.+)", line))]
+        if found:
+            return found[-1]
+    return lines[-1] if lines else type(cause).__name__
