@@ -225,10 +225,20 @@ def test_rows_to_validate_on_from_a_dataset(tmp_path):
     assert found.score(tmp_path / "present.parquet", "price") == expected_score
 
 
+def test_a_wrong_name_of_y_val(tmp_path):
+    write_shards(mixed_table(200).dropna(subset="price"), tmp_path / "data")
+    with pytest.raises(InvalidDataError, match="y_val must name a column of the dataset, got 'qq'"):
+        regressor().fit(tmp_path / "data", "price", X_val=tmp_path / "data", y_val="qq")
+
+
 def test_what_cannot_be_fitted_is_refused_before_any_work(tmp_path):
     write_shards(mixed_table(200), tmp_path / "data")
     with pytest.raises(InvalidDataError, match="y must name a column of the dataset, got 'prize'"):
         regressor().fit(tmp_path / "data", "prize")
+    with pytest.raises(InvalidDataError, match="y must name different columns"):
+        regressor().fit(tmp_path / "data", ["price", "price"])
+    with pytest.raises(InvalidDataError, match="A dataset must be the path of files, got ''"):
+        regressor().fit("", "price")
     with pytest.raises(InvalidDataError, match="sample_weight must name a column of numbers"):
         regressor().fit(tmp_path / "data", "price", "city")
     with pytest.raises(InvalidDataError, match="validation_time must name a column of numbers or"):

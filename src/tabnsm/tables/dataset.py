@@ -297,6 +297,10 @@ def open_dataset(X: Any) -> DatasetSource:
         files = getattr(X, "files", None) or []
         stamps = [FileStamp.of(path) for path in files if os.path.exists(path)]
         return _without_index(X, stamps)
+    if not os.fspath(X):
+        raise InvalidDataError(
+            "A dataset must be the path of files, got ''. Write '.' for the folder of this process."
+        )
     X = os.path.abspath(os.path.expanduser(X))  # which processes of other folders read, too
     files = find_files(X)
     kinds = {FORMATS[Path(file).suffix.lower()] for file in files}
