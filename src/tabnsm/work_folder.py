@@ -100,12 +100,19 @@ class WorkFolder:
         """Forget the passes of a fit with other data or options, of which `key` is a hash."""
         self.key = key
         if self.keeps and self._manifest().get("key") != key:
-            for file in self.path.iterdir():
-                file.unlink()
+            self.forget()
+
+    def forget(self) -> None:
+        """Remove all files; what still maps them may go on."""
+        for file in self.path.iterdir():
+            file.unlink()
 
     def finish(self, name: str, facts: Mapping[str, Any]) -> None:
         """Note that a pass is done, with all that is to be known of its arrays."""
         if self.keeps:
+            for file in self.path.glob("*.bin"):  # a power cut must not leave only the manifest
+                with open(file, "r+b") as written:
+                    os.fsync(written.fileno())
             entries = self._manifest() | {"key": self.key, name: dict(facts)}
             atomic_write(self.path / _MANIFEST, json.dumps(entries).encode())
 

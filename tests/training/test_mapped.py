@@ -9,6 +9,7 @@ import torch
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor
 from tabnsm.columns import TableEncoder
+from tabnsm.errors import TabNSMWarning
 from tabnsm.tables import Table
 from tabnsm.tables.stored import store_distinct
 from tests.fakes import FakeTextEncoder
@@ -172,6 +173,33 @@ def test_a_stopped_fit_reuses_the_passes_that_are_done(tmp_path, monkeypatch, st
     assert calls == ["encode_fitted"] * n_read
     assert_same(expected, found)
     assert not (tmp_path / "run" / "encoded").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stop_at", "name", "n_left"),
+    [
+        ("tabnsm.training.ensemble.EnsembleTraining.train", "train.dense.bin", None),
+        ("tabnsm.training.ensemble.EnsembleTraining.train", "train.dense.bin", 100),
+        ("tabnsm.training.ensemble.EnsembleTraining.train", "encoder.safetensors", 100),
+        ("tabnsm.training.mapped.TableEncoder.encode_fitted", "columns.safetensors", 100),
+    ],
+)
+def test_damaged_rows_are_encoded_again(tmp_path, monkeypatch, stop_at, name, n_left):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=200), "city": rng.choice(["Oslo", "Rome"], 200)})
+    write_shards(frame.assign(price=frame["size"] + rng.normal(size=200)), tmp_path / "data")
+    expected = regressor(max_epochs=1).fit(tmp_path / "data", "price")
+    interrupted(tmp_path, monkeypatch, stop_at, max_epochs=1)
+    file = tmp_path / "run" / "encoded" / name
+    content = file.read_bytes()
+    file.unlink()
+    if n_left is not None:
+        file.write_bytes(content[:n_left])
+    found = regressor(max_epochs=1, checkpoint_dir=tmp_path / "run")
+    with pytest.warns(TabNSMWarning, match=r"cannot be used .*encoded again"):
+        found.fit(tmp_path / "data", "price", resume=True)
+    assert_same(expected, found)
 
 
 @pytest.mark.slow
