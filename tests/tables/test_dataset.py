@@ -169,3 +169,11 @@ def test_a_column_that_is_also_a_folder(tmp_path):
     pq.write_table(pa.table({"k": [1], "b": [2]}), tmp_path / "k=1" / "x.parquet")
     with pytest.raises(InvalidDataError, match=r"x\.parquet has a column 'k' and is in .*'k=1'"):
         open_dataset(tmp_path)
+
+
+def test_an_arrow_stream_is_no_file(tmp_path):
+    table = pa.table({"a": [1]})
+    with pa.ipc.new_stream(str(tmp_path / "t.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(InvalidDataError, match=r"t\.arrow is an Arrow stream. Write it as a file"):
+        open_dataset(tmp_path)

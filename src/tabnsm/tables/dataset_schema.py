@@ -67,6 +67,11 @@ def _read_schema(file: str, kind: str) -> Any:
             with pa.memory_map(file) as source:
                 schema = pa.ipc.open_file(source).schema
     except (pa.ArrowException, OSError) as error:
+        if kind == "ipc" and _is_stream(file):
+            raise InvalidDataError(
+                f"A dataset must have Arrow files, but {file} is an Arrow stream. Write it as a "
+                "file, for example with pyarrow.feather.write_feather."
+            ) from error
         reason = str(error).split("\n", 1)[0].rstrip(".")
         called = "Parquet" if kind == "parquet" else "Feather or Arrow"
         raise InvalidDataError(
@@ -79,6 +84,17 @@ def _read_schema(file: str, kind: str) -> Any:
             "than once. Rename or drop one of them, and write the file again."
         )
     return schema
+
+
+def _is_stream(file: str) -> bool:
+    """Whether a file holds Arrow data in the format for streams."""
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(file) as source, pa.ipc.open_stream(source):
+            return True
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def partition_clash(
