@@ -459,6 +459,27 @@ def test_ctrl_c_while_the_model_is_saved_does_not_lose_it(
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def test_ctrl_c_while_a_module_is_imported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which some compiled modules turn into an ImportError."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr(TabNSMRegressor, "load", interrupted)
+    words = ["predict", str(folder / "model.safetensors"), str(folder / "data.csv"), "--quiet"]
+    assert main(words) == 130
+    assert capsys.readouterr().err == "Interrupted: no file was written.\n"
+
+    def broken(*_: object, **__: object) -> None:
+        raise ImportError("initialization failed") from RuntimeError()
+
+    monkeypatch.setattr(TabNSMRegressor, "load", broken)
+    with pytest.raises(ImportError, match="initialization failed"):
+        main(words)
+
+
 @pytest.mark.slow
 def test_interrupting_a_prediction_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"

@@ -72,6 +72,12 @@ def test_a_place_that_cannot_be_written(tmp_path):
     with pytest.raises(InvalidOptionError, match="work_dir must be a folder"):  # noqa: SIM117
         with work_folder(tmp_path / "file"):
             pass
+    with pytest.raises(InvalidOptionError, match="work_dir must be a folder"):  # noqa: SIM117
+        with kept_folder(tmp_path / "file", tmp_path / "run", False):
+            pass
+    with pytest.raises(InvalidOptionError, match="checkpoint_dir must be a folder"):  # noqa: SIM117
+        with kept_folder(None, tmp_path / "file", False):
+            pass
 
 
 def test_a_kept_folder_remembers_passes_of_the_same_data_alone(tmp_path):

@@ -143,22 +143,59 @@ def interval_metrics(y: Any, intervals: Any, levels: Sequence[float]) -> list[di
     >>> interval_metrics([1.0, 5.0], [[[0.0], [2.0]], [[0.0], [4.0]]], [0.5])
     [{'level': 0.5, 'coverage': 0.5, 'mean_width': 3.0}]
     """
-    truth, bounds = np.asarray(y, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
-    if truth.ndim != 1 or bounds.shape != (len(truth), 2, len(levels)):
-        raise InvalidDataError(
-            "intervals must have shape (n_rows, 2, n_levels), and y (n_rows,), got shapes "
-            f"{bounds.shape} and {truth.shape} and {len(levels)} level(s)."
-        )
-    known = ~np.isnan(truth)
-    if not known.any():
+    scores = IntervalScores(levels)
+    scores.add(y, intervals)
+    if not scores.n_rows:
         raise InvalidDataError("y must have values, got missing ones only.")
-    low, high = bounds[known, 0], bounds[known, 1]  # (n, k)
-    inside = (low <= truth[known, None]) & (truth[known, None] <= high)
-    width = np.mean(high / 2 - low / 2, axis=0) * 2  # a difference may leave float64
-    return [
-        {"level": float(level), "coverage": float(share), "mean_width": float(mean)}
-        for level, share, mean in zip(levels, inside.mean(axis=0), width, strict=True)
-    ]
+    return scores.result()
+
+
+class IntervalScores:
+    """Coverage and mean width of intervals, batch by batch, without keeping the rows.
+
+    Parameters
+    ----------
+    levels : sequence of float, of length k
+
+    Examples
+    --------
+    >>> scores = IntervalScores([0.5])
+    >>> scores.add([1.0], [[[0.0], [2.0]]])
+    >>> scores.add([5.0], [[[0.0], [4.0]]])
+    >>> scores.result()
+    [{'level': 0.5, 'coverage': 0.5, 'mean_width': 3.0}]
+    """
+
+    def __init__(self, levels: Sequence[float]) -> None:
+        self.levels = levels
+        self.n_rows = 0
+        self.n_inside, self.width = np.zeros((2, len(levels)))  # (k,) each
+
+    def add(self, y: Any, intervals: Any) -> None:
+        """Take in a batch; arguments as of `interval_metrics`."""
+        truth, bounds = np.asarray(y, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
+        if truth.ndim != 1 or bounds.shape != (len(truth), 2, len(self.levels)):
+            raise InvalidDataError(
+                "intervals must have shape (n_rows, 2, n_levels), and y (n_rows,), got shapes "
+                f"{bounds.shape} and {truth.shape} and {len(self.levels)} level(s)."
+            )
+        known = ~np.isnan(truth)
+        if not known.any():
+            return
+        low, high = bounds[known, 0], bounds[known, 1]  # (n, k)
+        inside = (low <= truth[known, None]) & (truth[known, None] <= high)
+        width = np.mean(high / 2 - low / 2, axis=0) * 2  # a difference may leave float64
+        self.n_rows += len(low)
+        self.n_inside += inside.sum(axis=0)
+        self.width += len(low) / self.n_rows * (width - self.width)  # a sum may leave float64
+
+    def result(self) -> list[dict[str, float]]:
+        """What `interval_metrics` returns, of all batches."""
+        coverage = self.n_inside / max(self.n_rows, 1)
+        return [
+            {"level": float(level), "coverage": float(share), "mean_width": float(mean)}
+            for level, share, mean in zip(self.levels, coverage, self.width, strict=True)
+        ]
 
 
 def weighted_rmse(target: np.ndarray, prediction: np.ndarray, weight: np.ndarray | None) -> float:

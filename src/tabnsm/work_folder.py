@@ -100,12 +100,19 @@ class WorkFolder:
         """Forget the passes of a fit with other data or options, of which `key` is a hash."""
         self.key = key
         if self.keeps and self._manifest().get("key") != key:
-            for file in self.path.iterdir():
-                file.unlink()
+            self.forget()
+
+    def forget(self) -> None:
+        """Remove all files; what still maps them may go on."""
+        for file in self.path.iterdir():
+            file.unlink()
 
     def finish(self, name: str, facts: Mapping[str, Any]) -> None:
         """Note that a pass is done, with all that is to be known of its arrays."""
         if self.keeps:
+            for file in self.path.glob("*.bin"):  # a power cut must not leave only the manifest
+                with open(file, "r+b") as written:
+                    os.fsync(written.fileno())
             entries = self._manifest() | {"key": self.key, name: dict(facts)}
             atomic_write(self.path / _MANIFEST, json.dumps(entries).encode())
 
@@ -180,10 +187,7 @@ def work_folder(place: str | Path | None) -> Iterator[WorkFolder]:
         remove_dead_folders(base)
         path, lock = _make_locked(base)
     except OSError as error:
-        raise InvalidOptionError(
-            f"work_dir must be a folder that can be written, or a path where one can be made, got "
-            f"{str(base)!r} ({error.strerror or error})."
-        ) from error
+        raise _cannot_write("work_dir", base, error) from error
     try:
         yield WorkFolder(path)
     finally:
@@ -203,18 +207,35 @@ def kept_folder(place: str | Path | None, run: str | Path, resume: bool) -> Iter
         Folder of the run, which the caller has locked.
     resume : bool
         Whether to keep what an earlier run left.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it cannot be made.
     """
     name = "encoded"
     if place is not None:
         name = f"tabnsm-{hashlib.sha256(str(Path(run).resolve()).encode()).hexdigest()[:16]}"
-    path = Path(run if place is None else place) / name
+    base = Path(run if place is None else place)
+    path = base / name
     if not resume:
         shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        option = "checkpoint_dir" if place is None else "work_dir"
+        raise _cannot_write(option, base, error) from error
     folder = WorkFolder(path, keeps=True)
     yield folder
     if not folder.is_needed:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _cannot_write(option: str, base: Path, error: OSError) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"{option} must be a folder that can be written, or a path where one can be made, got "
+        f"{str(base)!r} ({error.strerror or error})."
+    )
 
 
 def remove_dead_folders(base: Path) -> None:

@@ -73,3 +73,12 @@ def test_what_is_wrong_with_a_folder(data, capsys):
     pd.DataFrame({"id": [1]}).to_parquet(data / "data" / "c.parquet")
     assert fit(data, "data", "m.safetensors") != 0
     assert "must have the same columns" in capsys.readouterr().err
+
+
+def test_a_work_dir_needs_files_that_are_read_by_column(data, capsys, monkeypatch):
+    (data / "t.csv").write_text("id,weight,size,price\n1,1,2,3\n")
+    monkeypatch.setattr("tabnsm.cli.fit.read_rows", None)  # the file is not read
+    assert fit(data, "t.csv", "m.safetensors", "--work-dir", str(data / "work")) == 2
+    message = capsys.readouterr().err
+    assert "--work-dir is for Parquet and Arrow files" in message
+    assert "Write the table as Parquet" in message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tabnsm import TabNSMRegressor
+from tabnsm.cli import intervals
 from tabnsm.cli.app import app
 
 pytestmark = pytest.mark.slow
@@ -64,6 +66,45 @@ def test_evaluate_reports_coverage(made: Path) -> None:
     targets = json.loads(run(*several, "--json"))["targets"]
     assert len(targets["time"]["intervals"]) == 3
     assert "in 90%" in run(*several)
+
+
+def test_evaluate_keeps_no_intervals(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many levels as would need 40 MB for all rows."""
+    n_levels = 10_000
+    monkeypatch.setattr(intervals, "reached_levels", lambda _: [0.5] * n_levels)
+    bounds = np.repeat([-1.0, 1.0], n_levels)
+    monkeypatch.setattr(
+        intervals, "predict_all", lambda _, X, __: np.tile(np.r_[0.0, bounds], (len(X), 1, 1))
+    )
+    rows = pd.read_csv(made / "rows.csv")
+    model = TabNSMRegressor.load(made / "one.safetensors")
+    batches = (rows[start : start + 10] for start in range(0, 240, 10))
+    tracemalloc.start()
+    prediction, scores = intervals.predict_and_score(model, batches, rows[["cost"]].to_numpy(), [0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2e7
+    assert prediction.shape == (240, 1)
+    covered = rows["cost"].between(-1, 1).mean()
+    assert scores[0].result()[7] == {"level": 0.5, "coverage": covered, "mean_width": 2.0}
+
+
+def test_batches_do_not_change_an_evaluation(made: Path) -> None:
+    for words in (("one.safetensors", "cost"), ("two.safetensors", "time,cost")):
+        command = ("evaluate", made / words[0], made / "rows.csv", "-t", words[1], "--json")
+        whole, batches = run(*command), run(*command, "--batch-rows", 7)
+        pairs = zip(_numbers(json.loads(whole)), _numbers(json.loads(batches)), strict=True)
+        for one, other in pairs:
+            assert one == pytest.approx(other, rel=1e-12)
+
+
+def _numbers(found: object) -> list[float]:
+    """All numbers of what JSON holds."""
+    if isinstance(found, dict | list):
+        inside = found.values() if isinstance(found, dict) else found
+        return [number for entry in inside for number in _numbers(entry)]
+    assert isinstance(found, int | float)
+    return [found]
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,43 @@ def test_other_files_are_others(data: Path) -> None:
         check_not_read(other, {"DATA": data, "MODEL": None})
 
 
+@pytest.mark.parametrize(
+    ("dataset", "out"),
+    [
+        ("f", "f/pred.parquet"),
+        ("f", "f/year=2024/pred.FEATHER"),
+        ("f", "link/pred.arrow"),
+        (".", "pred.parquet"),
+        ("f/*.parquet", "f/pred.parquet"),
+        ("folder/f/*.parquet", "f/pred.parquet"),
+        ("**/*.parquet", "f/year=2024/pred.parquet"),
+        ("f/**", "f/pred.parquet"),
+    ],
+)
+def test_an_output_is_no_file_of_a_dataset(data: Path, dataset: str, out: str) -> None:
+    (data.parent / "f" / "year=2024").mkdir(parents=True)
+    (data.parent / "link").symlink_to("f")
+    with pytest.raises(InvalidOptionError, match=r"--out must not be a file of a dataset.*DATA"):
+        check_not_read(out, {"DATA": dataset})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "out"),
+    [
+        ("f", "pred.parquet"),
+        ("f", "f/pred.csv"),
+        ("f", "f/_pred.parquet"),
+        ("f/*.parquet", "f/pred.feather"),
+        ("f/*.parquet", "f/year=2024/pred.parquet"),
+        ("f/[0-9]*.parquet", "f/pred.parquet"),
+        ("d.csv", "pred.parquet"),
+    ],
+)
+def test_an_output_beside_a_dataset(data: Path, dataset: str, out: str) -> None:
+    (data.parent / "f" / "year=2024").mkdir(parents=True)
+    check_not_read(out, {"DATA": dataset})
+
+
 def test_two_files_to_be(data: Path) -> None:
     (data.parent / "dangling.json").symlink_to("best.json")
     assert is_same_file("best.json", "./best.json")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from tabnsm.errors import InvalidDataError
@@ -152,3 +153,27 @@ def test_a_damaged_file_is_reported(tmp_path):
     table = Table.from_native(folder)
     with pytest.raises(InvalidDataError, match="pyarrow reports"):
         [table.numbers([position]) for position in (0, 1)]
+
+
+def test_two_columns_of_one_name(tmp_path):
+    """Also in a file after the first."""
+    pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "1.parquet")
+    twice = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "b", "a"])
+    pq.write_table(twice, tmp_path / "2.parquet")
+    with pytest.raises(InvalidDataError, match=r"different names, but .*2\.parquet has 'a' more"):
+        open_dataset(tmp_path)
+
+
+def test_a_column_that_is_also_a_folder(tmp_path):
+    (tmp_path / "k=1").mkdir()
+    pq.write_table(pa.table({"k": [1], "b": [2]}), tmp_path / "k=1" / "x.parquet")
+    with pytest.raises(InvalidDataError, match=r"x\.parquet has a column 'k' and is in .*'k=1'"):
+        open_dataset(tmp_path)
+
+
+def test_an_arrow_stream_is_no_file(tmp_path):
+    table = pa.table({"a": [1]})
+    with pa.ipc.new_stream(str(tmp_path / "t.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(InvalidDataError, match=r"t\.arrow is an Arrow stream. Write it as a file"):
+        open_dataset(tmp_path)

@@ -9,6 +9,7 @@ import torch
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor
 from tabnsm.columns import TableEncoder
+from tabnsm.errors import TabNSMWarning
 from tabnsm.tables import Table
 from tabnsm.tables.stored import store_distinct
 from tests.fakes import FakeTextEncoder
@@ -175,6 +176,33 @@ def test_a_stopped_fit_reuses_the_passes_that_are_done(tmp_path, monkeypatch, st
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stop_at", "name", "n_left"),
+    [
+        ("tabnsm.training.ensemble.EnsembleTraining.train", "train.dense.bin", None),
+        ("tabnsm.training.ensemble.EnsembleTraining.train", "train.dense.bin", 100),
+        ("tabnsm.training.ensemble.EnsembleTraining.train", "encoder.safetensors", 100),
+        ("tabnsm.training.mapped.TableEncoder.encode_fitted", "columns.safetensors", 100),
+    ],
+)
+def test_damaged_rows_are_encoded_again(tmp_path, monkeypatch, stop_at, name, n_left):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=200), "city": rng.choice(["Oslo", "Rome"], 200)})
+    write_shards(frame.assign(price=frame["size"] + rng.normal(size=200)), tmp_path / "data")
+    expected = regressor(max_epochs=1).fit(tmp_path / "data", "price")
+    interrupted(tmp_path, monkeypatch, stop_at, max_epochs=1)
+    file = tmp_path / "run" / "encoded" / name
+    content = file.read_bytes()
+    file.unlink()
+    if n_left is not None:
+        file.write_bytes(content[:n_left])
+    found = regressor(max_epochs=1, checkpoint_dir=tmp_path / "run")
+    with pytest.warns(TabNSMWarning, match=r"cannot be used .*encoded again"):
+        found.fit(tmp_path / "data", "price", resume=True)
+    assert_same(expected, found)
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings(WARNED)
 def test_other_options_do_not_reuse_passes(tmp_path, monkeypatch):
     write_shards(mixed_table(200), tmp_path / "data")
@@ -225,10 +253,20 @@ def test_rows_to_validate_on_from_a_dataset(tmp_path):
     assert found.score(tmp_path / "present.parquet", "price") == expected_score
 
 
+def test_a_wrong_name_of_y_val(tmp_path):
+    write_shards(mixed_table(200).dropna(subset="price"), tmp_path / "data")
+    with pytest.raises(InvalidDataError, match="y_val must name a column of the dataset, got 'qq'"):
+        regressor().fit(tmp_path / "data", "price", X_val=tmp_path / "data", y_val="qq")
+
+
 def test_what_cannot_be_fitted_is_refused_before_any_work(tmp_path):
     write_shards(mixed_table(200), tmp_path / "data")
     with pytest.raises(InvalidDataError, match="y must name a column of the dataset, got 'prize'"):
         regressor().fit(tmp_path / "data", "prize")
+    with pytest.raises(InvalidDataError, match="y must name different columns"):
+        regressor().fit(tmp_path / "data", ["price", "price"])
+    with pytest.raises(InvalidDataError, match="A dataset must be the path of files, got ''"):
+        regressor().fit("", "price")
     with pytest.raises(InvalidDataError, match="sample_weight must name a column of numbers"):
         regressor().fit(tmp_path / "data", "price", "city")
     with pytest.raises(InvalidDataError, match="validation_time must name a column of numbers or"):

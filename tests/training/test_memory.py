@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tabnsm import InvalidOptionError, TabNSMRegressor
 from tabnsm.columns import TableEncoder
 from tabnsm.nn.config import ArchitectureConfig
+from tabnsm.training import memory
 from tabnsm.training.config import TrainingConfig
 from tabnsm.training.memory import check_memory, physical_memory
 
@@ -45,7 +47,24 @@ def test_the_number_of_features_counts(monkeypatch):
 
 
 def test_an_unknown_memory_size_refuses_nothing(monkeypatch):
+    monkeypatch.setattr(memory, "_GROUP_LIMITS", ())
     assert physical_memory() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     monkeypatch.delattr(os, "sysconf")
     assert physical_memory() is None
     check_memory(ArchitectureConfig(d_token=10**6), TrainingConfig(), 10)
+
+
+def test_limits_of_the_process_and_of_its_group_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_GROUP_LIMITS", ())
+    whole = memory.physical_memory()
+    assert whole is not None
+    for text, expected in (("max\n", whole), ("12345678\n", 12345678), (f"{2**63}\n", whole)):
+        (tmp_path / "limit").write_text(text)
+        monkeypatch.setattr(memory, "_GROUP_LIMITS", (str(tmp_path / "limit"), "/no/such/file"))
+        assert memory.physical_memory() == expected
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(memory, "_GROUP_LIMITS", ())
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, -1))
+    assert memory.physical_memory() == 1000

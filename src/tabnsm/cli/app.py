@@ -89,17 +89,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _plain_warnings():
             code = app(arguments, prog_name="tabnsm", standalone_mode=False)
-    except typer.Abort:
-        code = INTERRUPTED
-    except usage_error as error:
-        context = getattr(error, "ctx", None)
-        command = "tabnsm" if context is None else context.command_path
-        return _refuse(f"{error.format_message()} See: {command} --help")  # type: ignore[attr-defined]
-    except (TabNSMError, OSError) as error:
-        return _refuse(str(error))
+    except Exception as error:
+        if isinstance(error, typer.Abort) or _is_interrupt(error):
+            code = INTERRUPTED
+        elif isinstance(error, usage_error):
+            context = getattr(error, "ctx", None)
+            command = "tabnsm" if context is None else context.command_path
+            return _refuse(f"{error.format_message()} See: {command} --help")  # type: ignore[attr-defined]
+        elif isinstance(error, (TabNSMError, OSError)):
+            return _refuse(str(error))
+        else:
+            raise
     if code == INTERRUPTED:
         print("Interrupted: no file was written.", file=sys.stderr)
     return int(code or 0)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error, as behind the ImportError of a module half imported."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _refuse(message: str) -> int:

@@ -26,7 +26,7 @@ from tabnsm.cli.arguments import (
 from tabnsm.cli.display import announce
 from tabnsm.cli.targets import target_columns
 from tabnsm.errors import InvalidOptionError
-from tabnsm.files import open_table
+from tabnsm.files import TableFile, open_table
 from tabnsm.files.output_path import check_model_output, check_not_read, is_same_file
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def fit(
         check_not_read(log, inputs | {"--out": out}, "--log")
     if checkpoint_dir is not None:
         _check_checkpoints(out, checkpoint_dir)
-    file = open_table(data)
+    file = _open_data(data, work_dir)
     targets = target_columns(file, target)
     no_features = [*left_out(file, targets, drop or [], weight, group, time), *targets]
     validation_file = None if validation is None else open_table(validation)
@@ -211,6 +211,17 @@ def _check_checkpoints(out: Path, folder: Path) -> None:
             f"--out must not be named like a checkpoint in --checkpoint-dir, got {out}. "
             "Choose another name."
         )
+
+
+def _open_data(data: Path, work_dir: Path | None) -> TableFile:
+    """The table; with a work folder one of which columns can be read by themselves."""
+    file = open_table(data)
+    if work_dir is not None and not is_columnar(file):
+        raise InvalidOptionError(
+            f"--work-dir is for Parquet and Arrow files, got {data}, which is read into memory. "
+            "Write the table as Parquet, or leave out --work-dir."
+        )
+    return file
 
 
 def _with_config(context: typer.Context, config: Path, options: dict[str, Any]) -> dict[str, Any]:

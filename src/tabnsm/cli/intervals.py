@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tabnsm.cli.targets import prediction_names
 from tabnsm.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tabnsm.estimator import TabNSMRegressor
+    from tabnsm.metrics import IntervalScores
     from tabnsm.target import TargetModel
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -37,7 +37,7 @@ class Outputs:
         """Columns of the output; of several targets with the target's name at the end."""
         found = []
         for place in places:
-            (prediction,) = prediction_names(target, [place])
+            prediction = target.prediction_names[place]
             ending = prediction.removeprefix("prediction")
             found.append(prediction)
             if self.interval is not None:
@@ -70,6 +70,46 @@ def predict_all(estimator: TabNSMRegressor, table: Any, levels: Sequence[float])
         return prediction.reshape(len(prediction), estimator.target_.n_targets, 1)
     points, quantiles = estimator.predict_with_quantiles(table, levels)
     return np.concatenate([points[:, :, None], quantiles], axis=2)
+
+
+def predict_and_score(
+    estimator: TabNSMRegressor, batches: Iterable[Any], truth: NDArray[Any], places: Sequence[int]
+) -> tuple[NDArray[Any], list[IntervalScores]]:
+    """Predictions of all rows, and how good their intervals are, which are not kept.
+
+    Parameters
+    ----------
+    estimator : TabNSMRegressor
+    batches : iterable of table
+        The rows.
+    truth : ndarray of float64, shape (n, t)
+        True values, NaN where missing.
+    places : sequence of int, of length t
+        Targets of the model that `truth` has.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, t), and list of IntervalScores, one of each target
+    """
+    import numpy as np
+
+    from tabnsm.intervals import interval_levels
+    from tabnsm.metrics import IntervalScores
+
+    levels = reached_levels(estimator)
+    wanted = interval_levels(levels)[0] if levels else []
+    prediction = np.full(truth.shape, np.nan)
+    scores = [IntervalScores(levels) for _ in places]
+    start = 0
+    for table in batches:
+        found = predict_all(estimator, table, wanted)[:, places]  # (n, t, 1 + 2 k)
+        rows = slice(start, start + len(found))
+        prediction[rows] = found[:, :, 0]
+        bounds = found[:, :, 1:].reshape(*found.shape[:2], 2, len(levels))
+        for k, score in enumerate(scores):
+            score.add(truth[rows, k], bounds[:, k])
+        start = rows.stop
+    return prediction, scores
 
 
 def reached_levels(estimator: TabNSMRegressor) -> list[float]:

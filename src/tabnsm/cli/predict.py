@@ -16,8 +16,7 @@ from tabnsm.cli.display import announce, mean_metrics, print_metrics, print_targ
 from tabnsm.cli.intervals import (
     Outputs,
     check_interval,
-    predict_all,
-    reached_levels,
+    predict_and_score,
     split_levels,
 )
 from tabnsm.cli.targets import chosen_targets, split_names, target_columns
@@ -156,37 +155,32 @@ def evaluate(
     places = _places(estimator, names)
 
     from tabnsm.cli.columns import number_values
-    from tabnsm.intervals import interval_levels
-    from tabnsm.metrics import interval_metrics, regression_metrics, target_metrics
+    from tabnsm.metrics import regression_metrics, target_metrics
 
     table = file.read(names)
     truth = np.stack([number_values(table, name, "--target") for name in names], axis=1)
+    del table
     missing = np.isnan(truth).all(axis=1)
     if missing.all():
         shown_names = ", ".join(map(repr, names))
         raise InvalidDataError(f"--target must have values, but {shown_names} has none in {data}.")
-    levels = reached_levels(estimator)
-    wanted = interval_levels(levels)[0] if levels else []
-    with _progress(quiet or as_json) as progress:
-        hidden = quiet or as_json
+    hidden = quiet or as_json
+    with _progress(hidden) as progress:
         batches = _feature_batches(estimator, file, names, batch_rows, progress, hidden)
-        parts = [predict_all(estimator, table, wanted)[:, places] for table in batches]
-    found = np.concatenate(parts)  # (n, t, 1 + 2 k)
-    prediction, bounds = found[:, :, 0], found[:, :, 1:].reshape(*found.shape[:2], 2, len(levels))
+        prediction, intervals = predict_and_score(estimator, batches, truth, places)
     shown: dict[str, Any] = {
         "n_rows": int((~missing).sum()),
         "n_without_target": int(missing.sum()),
     }
     if len(names) == 1:
         shown |= regression_metrics(truth[~missing, 0], prediction[~missing, 0])
-        shown["intervals"] = interval_metrics(truth[:, 0], bounds[:, 0], levels)
+        shown["intervals"] = intervals[0].result()
     else:
         shown["targets"] = target_metrics(truth, prediction, names=names)
         shown["mean"] = mean_metrics(shown["targets"])
         for k, name in enumerate(names):
             if name in shown["targets"]:
-                each = interval_metrics(truth[:, k], bounds[:, k], levels)
-                shown["targets"][name]["intervals"] = each
+                shown["targets"][name]["intervals"] = intervals[k].result()
     if as_json:
         print(json.dumps(shown, indent=2))
     elif len(names) == 1:

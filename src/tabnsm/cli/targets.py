@@ -12,8 +12,6 @@ from tabnsm.files import TableFile
 if TYPE_CHECKING:
     from tabnsm.target import TargetModel
 
-PREDICTION = "prediction"
-
 
 def split_names(text: str, known: Sequence[str] = ()) -> list[str]:
     """Names with commas between; one that has a comma itself stands in double quotes.
@@ -62,10 +60,3 @@ def chosen_targets(target: TargetModel, names: Sequence[str] | None) -> list[int
                 f"--target must name targets of the model, {known}, got {name!r}."
             )
     return [target.labels.index(name) for name in names]
-
-
-def prediction_names(target: TargetModel, places: Sequence[int]) -> list[str]:
-    """Names of the output's columns: "prediction", or "prediction_NAME" of each target."""
-    if target.n_targets == 1:
-        return [PREDICTION]
-    return [f"{PREDICTION}_{target.labels[place]}" for place in places]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ _SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TRAIN_V2_ENABLED": "1"}
 _LOOPBACK = {"_node_ip_address": "127.0.0.2"}
 _OBJECT_STORE = 2**31
 """Most bytes of memory for objects of a cluster that is started here; Ray wants 30 % of all."""
+_SECONDS_TO_ANSWER = 5.0
 
 
 class ClusterTraining(EnsembleTraining):
@@ -81,6 +84,7 @@ def _connect(ray: Any, address: str | None, num_workers: int) -> None:
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address is not None:
+            _check_answers(address)
             ray.init(address=address, **quiet)
             return
         ray.init(
@@ -92,12 +96,20 @@ def _connect(ray: Any, address: str | None, num_workers: int) -> None:
             **(_LOOPBACK if sys.platform == "linux" else {}),
             **quiet,
         )
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         what = "start on this machine" if address is None else f"be reached at {address!r}"
         reason = str(error).strip().split("\n", 1)[0]
         raise InvalidOptionError(
             f"A Ray cluster must be able to {what} ({reason}). Start one with: ray start --head"
         ) from error
+
+
+def _check_answers(address: str) -> None:
+    """Connect to host:port once: where nothing listens, Ray would try for many minutes."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/]+?)\]?:(\d+)", address)
+    if found is not None:
+        place = found[1], int(found[2])
+        socket.create_connection(place, timeout=_SECONDS_TO_ANSWER).close()
 
 
 def _object_store_bytes() -> int:
@@ -117,11 +129,19 @@ def _check_resources(ray: Any, num_workers: int, each: dict[str, float]) -> None
             )
 
 
-def failure(error: BaseException, kept: str) -> TabNSMError:
+def failure(error: BaseException, kept: str, what: str = "Training") -> TabNSMError:
     """The error of a cluster as one line, and what to do."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
+    return TabNSMError(f"{what} on the cluster failed: {_reason(cause)} {kept}")
+
+
+def _reason(cause: BaseException) -> str:
+    """The line that names the error; below it Ray may give hints, above it a traceback."""
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    reason = lines[-1] if lines else type(cause).__name__
-    return TabNSMError(f"Training on the cluster failed: {reason} {kept}")
+    for kind in (r"tabnsm\.errors\.\w+", r"(?!ray\.)[\w.]*(?:Error|Exception)"):
+        found = [match[1] for line in lines if (match := re.fullmatch(f"{kind}: (.+)", line))]
+        if found:
+            return found[-1]
+    return lines[-1] if lines else type(cause).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -17,10 +17,14 @@ from tabnsm.distributed.rows import RowsTraining
 from tabnsm.distributed.storage import RunFolder
 from tabnsm.errors import InvalidOptionError
 from tabnsm.estimator import TabNSMRegressor
-from tabnsm.rules import is_integer, require, require_one_of
+from tabnsm.options import resolve_options
+from tabnsm.rules import is_finite, is_integer, require, require_one_of
+from tabnsm.tables import Table
+from tabnsm.tables.dataset import is_dataset
 from tabnsm.training.backend import trained_by
 from tabnsm.training.budget import TimeBudget
 from tabnsm.training.ensemble import EnsembleTraining
+from tabnsm.training.named import check_column, target_names
 from tabnsm.training.network import fingerprint
 from tabnsm.training.prepare import PreparedFit, encode_dataset
 
@@ -101,6 +105,7 @@ def fit(
     """
     model = TabNSMRegressor(**{"device": "cpu", **options})
     X, y, named = _columns(dataset, target, sample_weight, validation_groups, validation_time)
+    _check_named(X_val, y_val, {}, "y_val")
     with on_cluster(
         num_workers, use_gpu, cpus_per_worker, parallel, storage_path, ray_address, model, work_dir
     ):
@@ -121,6 +126,11 @@ def on_cluster(
     """Let the fit of `model` in this block train on a Ray cluster; arguments as in `fit`."""
     require(is_integer(num_workers, 1), "num_workers must be an integer >= 1", num_workers)
     require_one_of("parallel", parallel, ("auto", "networks", "rows"))
+    is_positive = is_finite(cpus_per_worker) and cpus_per_worker > 0
+    require(is_positive, "cpus_per_worker must be a number > 0", cpus_per_worker)
+    resolve_options(model.get_params(deep=False))
+    if storage_path is not None:
+        RunFolder(storage_path, "tabnsm-check").make().remove()
     if model.checkpoint_dir is not None:
         raise InvalidOptionError(
             "checkpoint_dir must not be given: the state of training is kept in storage_path, got "
@@ -135,7 +145,6 @@ def on_cluster(
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="tabnsm-run-"))
         else:
             place = str(storage_path)
-            RunFolder(place, "tabnsm-check").make().remove()  # before long work
         runs: list[RunFolder] = []
 
         def make_training(
@@ -177,15 +186,15 @@ def _columns(
     dataset: Any, target: Any, weight: str | None, groups: str | None, times: str | None
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Arguments of the estimator's `fit`: a dataset's columns by name, else their values."""
-    from tabnsm.tables.dataset import is_dataset
-
     named = {"sample_weight": weight, "validation_groups": groups, "validation_time": times}
     if is_dataset(dataset):
+        _check_named(dataset, target, named, "target")
         return dataset, target, named
     import narwhals as nw
 
     frame = nw.from_native(dataset, eager_only=True)
     targets = [target] if isinstance(target, str) else list(target)
+    require(len(set(targets)) == len(targets), "target must name different columns", targets)
     for name in [*targets, *(name for name in named.values() if name is not None)]:
         if name not in frame.columns:
             raise InvalidOptionError(
@@ -197,3 +206,17 @@ def _columns(
     gone = [*targets, *(name for name in (weight, groups) if name is not None)]
     y = frame[target] if isinstance(target, str) else frame.select(targets)
     return frame.drop(gone).to_native(), y.to_native(), values
+
+
+def _check_named(dataset: Any, target: Any, named: Mapping[str, str | None], option: str) -> None:
+    """Refuse columns that a dataset does not have, and a dataset that cannot be read."""
+    if not is_dataset(dataset):
+        return
+    table = Table.from_native(dataset)
+    targets = target_names(target) or []
+    require(len(set(targets)) == len(targets), f"{option} must name different columns", targets)
+    for name in targets:
+        check_column(table, name, option)
+    for place, column in named.items():
+        if isinstance(column, str):
+            check_column(table, column, place)

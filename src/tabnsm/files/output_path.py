@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
@@ -49,8 +50,8 @@ def check_not_read(
 ) -> None:
     """Refuse an output that would replace a file which the same command reads or writes.
 
-    `inputs` are the other files, by the argument that names them; links and other spellings are
-    followed.
+    Nor may it become a file of a dataset that the command reads. `inputs` are the other files,
+    folders and patterns, by the argument that names them; links and other spellings are followed.
 
     Examples
     --------
@@ -66,6 +67,33 @@ the same file as DATA (model.safetensors), which would be replaced. Choose anoth
                 f"{what} must be a file of its own, but {Path(out)} is the same file as {name} "
                 f"({Path(path)}), which would be replaced. Choose another name."
             )
+        if path is not None and _becomes_part(out, path):
+            raise InvalidOptionError(
+                f"{what} must not be a file of a dataset that is read, but {Path(out)} would be "
+                f"one of {name} ({Path(path)}). Choose another folder."
+            )
+
+
+def _becomes_part(out: str | Path, dataset: str | Path) -> bool:
+    """Whether a new file would be found as one of a dataset, a folder or a pattern."""
+    from tabnsm.tables.dataset import FORMATS, is_hidden
+
+    place = Path(out).resolve()
+    if place.suffix.lower() not in FORMATS or os.path.isfile(dataset):
+        return False
+    folder = Path(dataset).expanduser().resolve()
+    if folder.is_dir():
+        return place.is_relative_to(folder) and not is_hidden(place, folder)
+    return _matches(place.parts, folder.parts)
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether glob finds a path by a pattern; ``**`` is any number of folders."""
+    if not pattern or not parts:
+        return not parts and all(part == "**" for part in pattern)
+    if pattern[0] == "**":
+        return _matches(parts, pattern[1:]) or _matches(parts[1:], pattern)
+    return fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
 def is_same_file(first: str | Path, second: str | Path) -> bool:

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from tabnsm.errors import InvalidDataError
 from tabnsm.tables.column import Factor
 from tabnsm.tables.dataset_parts import join_pieces, pieces_of
-from tabnsm.tables.dataset_schema import common_schema, is_string, reject_nested
+from tabnsm.tables.dataset_schema import (
+    common_schema,
+    is_string,
+    partition_clash,
+    reject_nested,
+)
 from tabnsm.tables.stored import store_distinct
 from tabnsm.work_folder import WorkFolder
 
@@ -285,12 +290,17 @@ def open_dataset(X: Any) -> DatasetSource:
     InvalidDataError
         If there are no files, or if they are of several kinds, or differ in their columns.
     """
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     if not isinstance(X, (str, os.PathLike)):
         files = getattr(X, "files", None) or []
         stamps = [FileStamp.of(path) for path in files if os.path.exists(path)]
         return _without_index(X, stamps)
+    if not os.fspath(X):
+        raise InvalidDataError(
+            "A dataset must be the path of files, got ''. Write '.' for the folder of this process."
+        )
     X = os.path.abspath(os.path.expanduser(X))  # which processes of other folders read, too
     files = find_files(X)
     kinds = {FORMATS[Path(file).suffix.lower()] for file in files}
@@ -305,15 +315,16 @@ def open_dataset(X: Any) -> DatasetSource:
     folder = os.path.expanduser(X)
     base = folder if os.path.isdir(folder) else os.path.dirname(files[0])
     hive = ds.partitioning(flavor="hive")
-    found = ds.dataset(files, format=kind, partitioning=hive, partition_base_dir=base, schema=None)
+    options = {"format": kind, "partitioning": hive, "partition_base_dir": base}
+    try:
+        found = ds.dataset(files, **options)
+    except pa.ArrowException as error:
+        raise partition_clash(files, base, schema.names, error) from error
     known = set(schema.names)
     parts = [field for field in found.schema if field.name not in known]
     for field in parts:
         schema = schema.append(field)
-    dataset = ds.dataset(
-        files, format=kind, partitioning=hive, partition_base_dir=base, schema=schema
-    )
-    return _without_index(dataset, stamps)
+    return _without_index(ds.dataset(files, schema=schema, **options), stamps)
 
 
 def find_files(path: str | os.PathLike[str]) -> list[str]:
@@ -323,14 +334,7 @@ def find_files(path: str | os.PathLike[str]) -> list[str]:
         inside = (
             os.path.join(folder, name) for folder, _, names in os.walk(text) for name in names
         )
-        # As Spark and pyarrow do: names that begin so are no data.
-        every = [
-            file
-            for file in inside
-            if not any(
-                part.startswith(("_", ".")) for part in Path(os.path.relpath(file, text)).parts
-            )
-        ]
+        every = [file for file in inside if not is_hidden(file, text)]
     else:
         every = [text] if os.path.isfile(text) else glob.glob(text, recursive=True)
     files = sorted(file for file in every if Path(file).suffix.lower() in FORMATS)
@@ -348,6 +352,17 @@ def find_files(path: str | os.PathLike[str]) -> list[str]:
         f"A dataset must have files that end in {endings}, got {sorted(every)[0]}. Read it into a "
         "DataFrame first, or write it as Parquet, for example with DataFrame.to_parquet."
     )
+
+
+def is_hidden(file: str | Path, folder: str | Path) -> bool:
+    """Whether a file in a folder is no data by its name or a subfolder's, as for Spark and pyarrow.
+
+    Examples
+    --------
+    >>> is_hidden("data/_temporary/0.parquet", "data"), is_hidden("_data/0.parquet", "_data")
+    (True, False)
+    """
+    return any(part.startswith(("_", ".")) for part in Path(os.path.relpath(file, folder)).parts)
 
 
 def _without_index(dataset: Any, stamps: Sequence[FileStamp]) -> DatasetSource:

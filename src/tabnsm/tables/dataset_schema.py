@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +28,8 @@ def common_schema(files: Sequence[str], kind: str) -> Any:
     Raises
     ------
     InvalidDataError
-        If a file cannot be read, lacks a column of the others, or has other types.
+        If a file cannot be read, has two columns of one name, lacks a column of the others, or
+        has other types.
     """
     first = _read_schema(files[0], kind)
     fields = {field.name: field for field in first}
@@ -59,15 +62,70 @@ def _read_schema(file: str, kind: str) -> Any:
 
     try:
         if kind == "parquet":
-            return pq.read_schema(file)
-        with pa.memory_map(file) as source:
-            return pa.ipc.open_file(source).schema
+            schema = pq.read_schema(file)
+        else:
+            with pa.memory_map(file) as source:
+                schema = pa.ipc.open_file(source).schema
     except (pa.ArrowException, OSError) as error:
+        if kind == "ipc" and _is_stream(file):
+            raise InvalidDataError(
+                f"A dataset must have Arrow files, but {file} is an Arrow stream. Write it as a "
+                "file, for example with pyarrow.feather.write_feather."
+            ) from error
         reason = str(error).split("\n", 1)[0].rstrip(".")
         called = "Parquet" if kind == "parquet" else "Feather or Arrow"
         raise InvalidDataError(
             f"{file} is not a whole {called} file ({reason}). Get a fresh copy, or leave it out."
         ) from error
+    twice = [name for name, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise InvalidDataError(
+            f"The columns of a dataset must have different names, but {file} has {twice[0]!r} more "
+            "than once. Rename or drop one of them, and write the file again."
+        )
+    return schema
+
+
+def _is_stream(file: str) -> bool:
+    """Whether a file holds Arrow data in the format for streams."""
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(file) as source, pa.ipc.open_stream(source):
+            return True
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def partition_clash(
+    files: Sequence[str], base: str, names: Sequence[str], error: Exception
+) -> InvalidDataError:
+    """The error where pyarrow cannot join columns with those of subfolders such as ``year=2024``.
+
+    Parameters
+    ----------
+    files : sequence of str
+    base : str
+        The folder that they are in.
+    names : sequence of str
+        Columns in the files.
+    error : Exception
+        Of pyarrow.
+    """
+    for file in files:
+        for folder in os.path.relpath(file, base).split(os.sep)[:-1]:
+            name, sign, _ = folder.partition("=")
+            if sign and name in names:
+                return InvalidDataError(
+                    "A column of a dataset must be in its files or in names of folders, not with "
+                    f"two types in both, but {file} has a column {name!r} and is in the folder "
+                    f"{folder!r}. Rename the folder, or write the file without the column."
+                )
+    reason = str(error).split("\n", 1)[0].rstrip(".")
+    return InvalidDataError(
+        f"A dataset must have files of the same columns, but pyarrow reports: {reason}. Write "
+        "them with the same names and types."
+    )
 
 
 def _check_names(first: str, expected: list[str], file: str, names: list[str]) -> None:

@@ -98,6 +98,13 @@ class TargetModel:
         """Names of the targets, or their numbers, counted from 1."""
         return self.names or tuple(str(k + 1) for k in range(self.n_targets))
 
+    @property
+    def prediction_names(self) -> tuple[str, ...]:
+        """Columns for predictions in files: "prediction", or "prediction_NAME" of each target."""
+        if self.n_targets == 1:
+            return ("prediction",)
+        return tuple(f"prediction_{label}" for label in self.labels)
+
     def position(self, target: str | int | None) -> int:
         """Which target a name, or a number counted from 0, means; None means the only one."""
         if target is None and self.n_targets == 1:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from tabnsm.columns import EncodedTable, EncoderConfig, TableEncoder
 from tabnsm.columns.encoded import TextFeatures
 from tabnsm.columns.target_means import MAX_FEATURES
 from tabnsm.container import read_container, write_container
+from tabnsm.errors import warn
 from tabnsm.rules import require
 from tabnsm.tables import Table
 from tabnsm.tables.dataset import is_dataset
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tabnsm.training.prepare import FitRows
 
 Bools = NDArray[np.bool_]
+T = TypeVar("T")
 
 _CHUNK_BYTES = 2**24
 _BYTES = 4  # of a float32
@@ -76,13 +78,16 @@ def encode_mapped(
     """
     folder.begin(_key(rows, config))
     progress = PassProgress(config.verbose)
-    done = folder.finished("rows")
-    if done is not None:
+
+    def read_rows(done: dict[str, Any]) -> tuple[TableEncoder, dict[str, EncodedTable]]:
+        parts = {name: _reopen(folder, name, facts) for name, facts in done.items()}
+        return _load(folder, "encoder", config), parts
+
+    earlier = _earlier(folder, "rows", read_rows)
+    if earlier is not None:
         progress.note(f"The rows that an earlier run encoded in {folder.path} are used again.")
         folder.is_resumed = True
-        encoder = _load(folder, "encoder", config)
-        parts = {name: _reopen(folder, name, facts) for name, facts in done.items()}
-        return encoder, _training_data(rows, folder, parts)
+        return earlier[0], _training_data(rows, folder, earlier[1])
     _announce(rows, folder, progress)
     fit_rows = np.flatnonzero(~rows.held_out)
     encoder, texts = _fitted_columns(rows, folder, config, fit_rows, seconds_left, progress)
@@ -116,16 +121,37 @@ def _fitted_columns(
     progress: PassProgress,
 ) -> tuple[TableEncoder, tuple[TextFeatures, ...]]:
     """The first pass: what is to be known of every column, and the texts' features."""
-    done = folder.finished("columns")
-    if done is not None:
+
+    def read_columns(done: dict[str, Any]) -> tuple[TableEncoder, tuple[TextFeatures, ...]]:
         texts = [_reopen_text(folder, k, facts) for k, facts in enumerate(done["texts"])]
         return _load(folder, "columns", config), tuple(texts)
+
+    earlier = _earlier(folder, "columns", read_columns)
+    if earlier is not None:
+        return earlier
     encoder = TableEncoder(config)
     with _reading(rows.table, progress, "Reading columns"):
         found = encoder.fit_columns(rows.table, fit_rows, seconds_left, folder)
     write_container(folder.path / "columns.safetensors", *encoder.to_state())
     folder.finish("columns", {"texts": [_text_facts(text) for text in found]})
     return encoder, found
+
+
+def _earlier(folder: WorkFolder, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
+    """What a pass of an earlier run left; None if there is none, or if its files are damaged."""
+    done = folder.finished(name)
+    if done is None:
+        return None
+    try:
+        return read(done)
+    except (OSError, ValueError) as error:
+        reason = str(error).split("\n", 1)[0].rstrip(".")
+        warn(
+            f"The rows that an earlier run encoded in {folder.path} cannot be used ({reason}), and "
+            "are encoded again. If this is repeated, check the disk or choose another work_dir."
+        )
+        folder.forget()
+        return None
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from torch import Tensor
 
@@ -17,20 +19,37 @@ _BYTES = 4  # of a float32
 _COPIES = 5
 # Tokens of a batch and their gradients.
 _TOKEN_COPIES = 2
+# Of control groups of version 2 and 1.
+_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_NO_LIMIT = 2**60  # version 1 and some systems write a number near 2**63, others -1
 _GROWING = ("d_token", "head_width", "compress_block_size")
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory of this machine, or None where the system does not say.
+    """Bytes of memory that this process may use, or None where the system does not say.
+
+    The least of the machine's memory, the limit of the control group, as of a container, and the
+    limits of the process.
 
     Returns
     -------
     int or None
     """
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     except (AttributeError, OSError, ValueError):
-        return None
+        found = []
+    for path in _GROUP_LIMITS:
+        with suppress(OSError, ValueError):  # "max" is no limit
+            found.append(int(Path(path).read_text()))
+    with suppress(ImportError):
+        import resource
+
+        limits = [
+            resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+        ]
+        found += [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    return min((n_bytes for n_bytes in found if n_bytes > 0), default=None)
 
 
 def check_memory(

@@ -64,25 +64,44 @@ def read_named(
     return features.without(gone) if gone else features, y, sample_weight, validation
 
 
-def read_target(X: Table, y: Any) -> tuple[Table, Any]:
+def read_target(X: Table, y: Any, option: str = "y") -> tuple[Table, Any]:
     """The target columns of a dataset, if `y` names them, and the table of all others."""
+    names = target_names(y)
+    if names is None:
+        return X, y
+    for name in names:
+        check_column(X, name, option)
+    if len(set(names)) < len(names):
+        raise InvalidDataError(
+            f"{option} must name different columns, got {names}. Name each once."
+        )
     if isinstance(y, str):
-        return X.without([y]), find_column(X, y, "y")
+        return X.without([y]), X.column(y)
+    assert X.dataset is not None
+    return X.without(names), {name: X.dataset.arrow(X.position(name), name) for name in names}
+
+
+def target_names(y: Any) -> list[str] | None:
+    """Names of target columns; None if `y` is values."""
+    if isinstance(y, str):
+        return [y]
     if isinstance(y, Sequence) and y and all(isinstance(name, str) for name in y):
-        for name in y:
-            find_column(X, name, "y")
-        assert X.dataset is not None
-        return X.without(y), {name: X.dataset.arrow(X.position(name), name) for name in y}
-    return X, y
+        return list(y)
+    return None
 
 
-def find_column(table: Table, name: str, option: str) -> Column:
-    """A column, or an error that lists those that there are."""
+def check_column(table: Table, name: str, option: str) -> None:
+    """Refuse a name that no column has, with a list of those that there are."""
     if name not in table.names:
         shown = ", ".join(map(repr, table.names[:10])) + (", ..." if table.n_columns > 10 else "")
         raise InvalidDataError(
             f"{option} must name a column of the dataset, got {name!r}. Its columns: {shown}."
         )
+
+
+def find_column(table: Table, name: str, option: str) -> Column:
+    """A column, or an error that lists those that there are."""
+    check_column(table, name, option)
     return table.column(name)
 
 

@@ -64,7 +64,7 @@ def validation_rows(
 ) -> tuple[Table, np.ndarray]:
     """The user's own validation rows, checked against the training rows before any work."""
     if is_dataset(X_val):
-        X_val, y_val = read_target(Table.from_native(X_val), y_val)
+        X_val, y_val = read_target(Table.from_native(X_val), y_val, "y_val")
     given, given_targets, _, _ = usable_rows(X_val, y_val, None, "X_val", must_vary=False)
     given_targets = given_targets.in_order(targets.names, targets.values.shape[1])
     if table.has_names and given.has_names:
