@@ -206,7 +206,7 @@ def page(model, kills, core, texts_per_second):
         "measured. At the end the calling process predicts the validation rows by itself, so that "
         "`validation_fraction` must be small.\n",
         "## 100 million distinct texts\n",
-        f"A core embeds a million short texts in {seconds:,.0f} s; 100 million take "
+        f"A core embeds a million texts of 62 characters in {seconds:,.0f} s; 100 million take "
         f"{core_hours:,.0f} core hours, {core_hours * DOLLARS_PER_CORE_HOUR:,.0f} dollars, and "
         "154 GB of vectors before they are projected. Text is embedded by one task "
         f"alone: on a machine of {CORES_PER_NODE} cores that is "
