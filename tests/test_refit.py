@@ -17,7 +17,10 @@ from tabnsm.training.prepare import FitRows, Validation
 from tests.fakes import FakeTextEncoder
 
 Rows = tuple[pd.DataFrame, np.ndarray]
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Intervals are now calibrated"),  # on few rows
+]
 
 
 def drifting(n_rows: int, time: float, seed: int) -> Rows:
@@ -178,6 +181,22 @@ def test_rows_that_tell_nothing_new_leave_the_model_as_it_was(fitted):
     with pytest.warns(TabNSMWarning, match="so the weights stay as they were"):
         model.refit(X, y)
     assert np.abs(model.predict(X) - y).max() < 1e-5 * y.std()
+
+
+def test_unchanged_weights_keep_their_calibration(fitted):
+    model = copy.deepcopy(fitted)
+    X, known = EARLY_TEST[0][:40], model.calibration_
+    with pytest.warns(TabNSMWarning, match="so the weights stay as they were") as found:
+        model.refit(X, model.predict(X))
+    assert not any("calibrated" in str(each.message) for each in found)
+    assert model.calibration_ is known
+
+
+def test_fewer_rows_to_calibrate_on_are_reported(model):
+    before = model.calibration_.max_confidence
+    with pytest.warns(TabNSMWarning, match=rf"level is 0.667; it was {before:.3g}.*X_val"):
+        model.set_params(max_epochs=2).refit(LATE[0][:50], LATE[1][:50])
+    assert model.calibration_.max_confidence == pytest.approx(2 / 3)
 
 
 def test_a_new_column_is_used_and_a_missing_one_is_not_needed(model):

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from tabnsm.blend import BlendFit
-from tabnsm.columns import EncodedTable
+from tabnsm.columns import EncodedTable, TableEncoder
 from tabnsm.columns.encoded import join_tables
 from tabnsm.columns.extending import ExtendedEncoder, extend_encoder
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
-from tabnsm.intervals import seconds_after_training
+from tabnsm.intervals import Calibration, seconds_after_training
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.extending import extend_network
 from tabnsm.options import Options, check_run_options, resolve_options
@@ -108,12 +108,17 @@ def refit_model(
             budget.reserved(seconds_after_training(prepared, budget)),
         ):
             training.train(folder, resume, progress)
-    scores = None
+    scores, is_unchanged = None, False
     if not warm_start:
-        scores = _stay_near(training, prepared)
+        scores, is_unchanged = _stay_near(training, prepared)
+    known_calibration = model.calibration_
+    # Calibrations know features by their places.
+    is_unchanged &= further is None and _encodes_alike(model.encoder_, prepared.encoder)
     # Targets that the model has predicted itself tell nothing of its errors.
     known = replace(prepared, data=refit.data)
     model._keep(rows.table, known, training, further, rows.groups, refit.earlier)
+    if known_calibration is not None:
+        _keep_calibration(model, known_calibration, is_unchanged, training.messages)
     specs = prepared.encoder.specs
     model.n_features_in_ = len(specs)
     if hasattr(model, "feature_names_in_"):
@@ -177,6 +182,26 @@ def prepare_refit(
     )
     prepared = replace(prepared, start=_start(model, prepared, extended))
     return PreparedRefit(prepared, own, earlier)
+
+
+def _encodes_alike(one: TableEncoder, other: TableEncoder) -> bool:
+    return (one.feature_names, one.category_sizes) == (other.feature_names, other.category_sizes)
+
+
+def _keep_calibration(
+    model: FittedRegressor, known: Calibration, is_unchanged: bool, messages: list[str]
+) -> None:
+    """Keep the calibration of weights that did not change; else report a lower highest level."""
+    if is_unchanged or model.calibration_ is None:
+        model.calibration_ = known
+        return
+    before, after = known.max_confidence, model.calibration_.max_confidence
+    if after < before:
+        messages.append(
+            "Intervals are now calibrated on the validation rows of the new rows, so the highest "
+            f"confidence level is {after:.3g}; it was {before:.3g}. For a higher one, pass more "
+            "rows to validate on (X_val and y_val), or a larger validation_fraction."
+        )
 
 
 def _check_old(X_old: Any, y_old: Any) -> None:
@@ -299,12 +324,12 @@ def _start(
 
 
 @torch.no_grad()
-def _stay_near(training: EnsembleTraining, prepared: PreparedFit) -> ValidationScores:
+def _stay_near(training: EnsembleTraining, prepared: PreparedFit) -> tuple[ValidationScores, bool]:
     """Go back towards the earlier weights as far as the validation rows do not mind.
 
     Of the points between the earlier and the trained weights, the one nearest to the earlier is
     taken whose score is within half a percent of the best. So a refit whose rows tell nothing new
-    leaves the model as it was.
+    leaves the model as it was; the second value returned is whether this one does.
     """
     pairs = list(zip(training.models, training.numbers, strict=True))
     trained = [{k: v.clone() for k, v in network.state_dict().items()} for network, _ in pairs]
@@ -326,4 +351,4 @@ def _stay_near(training: EnsembleTraining, prepared: PreparedFit) -> ValidationS
     go(share)
     if share == 0:
         training.messages.append(UNCHANGED)
-    return scores[share]
+    return scores[share], share == 0
