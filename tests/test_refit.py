@@ -238,6 +238,32 @@ def test_warm_start_goes_on_with_the_same_columns():
         model.fit(EARLY[0].drop(columns="b"), EARLY[1])
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"d_token": 32}, "keeps d_token of the first, which is 16, got 32"),
+        ({"n_ensemble": 3}, "keeps n_ensemble of the first, which is 1, got 3"),
+        ({"loss": "mae"}, "keeps loss of the first, .* got 'mae'"),
+        ({"preset": "best", "d_token": 16, "n_ensemble": 1}, "keeps preset of the first"),
+        ({"n_bins": 4, "d_token": 8}, r"keeps d_token .*\(1 more: n_bins\)"),
+    ],
+)
+def test_warm_start_refuses_options_that_it_cannot_follow(fitted, options, message):
+    model = copy.deepcopy(fitted).set_params(warm_start=True, **options)
+    before = model.predict(EARLY[0])
+    with pytest.raises(InvalidOptionError, match=message):
+        model.fit(*EARLY)
+    assert np.array_equal(model.predict(EARLY[0]), before)
+
+
+def test_warm_start_takes_other_options_of_training(fitted, tmp_path: Path):
+    fitted.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    loaded.set_params(warm_start=True, max_epochs=1, learning_rate=1e-4)
+    for _ in range(2):
+        loaded.fit(*EARLY)
+
+
 def test_what_cannot_be_refitted_is_refused(model):
     with pytest.raises(InvalidOptionError, match="X_old and y_old must be given together"):
         model.refit(*LATE, X_old=EARLY[0])

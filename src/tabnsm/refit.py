@@ -95,6 +95,8 @@ def refit_model(
     check_run_options(params["verbose"], params["n_jobs"], resume, folder)
     device = resolve_device(params["device"])
     _check_old(X_old, y_old)
+    if warm_start:
+        _check_options(model, params, options)
     with locked_folder(folder):
         rows = FitRows.collect(X, y, sample_weight, validation, params["random_state"])
         if warm_start:
@@ -208,6 +210,30 @@ def _check_old(X_old: Any, y_old: Any) -> None:
     if (X_old is None) != (y_old is None):
         given = "X_old" if y_old is None else "y_old"
         raise InvalidOptionError(f"X_old and y_old must be given together, got only {given}.")
+
+
+def _check_options(model: FittedRegressor, params: dict[str, Any], options: Options) -> None:
+    """Refuse options that a second `fit` with warm_start would not follow."""
+    fitted, given = model.options_.to_dict(), options.to_dict()
+    pairs = {
+        name: (fitted[part][name], value)
+        for part in ("architecture", "encoder", "target", "objective", "rise")
+        for name, value in given[part].items()
+        if name in params and name not in ("verbose", "text_cache")
+    }
+    pairs["n_ensemble"] = (fitted["training"]["n_ensemble"], options.training.n_ensemble)
+    is_blend = model.blend_ is not None
+    if is_blend != (params["preset"] == "best"):
+        pairs["preset"] = ("best" if is_blend else "another than 'best'", params["preset"])
+    # What is left to the data was settled by the first fit.
+    wrong = [name for name, (known, new) in pairs.items() if new not in (known, None, "auto")]
+    if wrong:
+        known, new = pairs[wrong[0]]
+        more = f" ({len(wrong) - 1} more: {', '.join(wrong[1:])})" if wrong[1:] else ""
+        raise InvalidOptionError(
+            f"With warm_start=True a second fit keeps {wrong[0]} of the first, which is {known!r}, "
+            f"got {new!r}{more}. Set it back, or set warm_start=False to fit anew."
+        )
 
 
 def _check_columns(model: FittedRegressor, table: Table) -> None:
