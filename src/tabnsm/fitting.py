@@ -89,7 +89,7 @@ class TrainableRegressor(DerivedRegressor):
         called = CallbackList(callbacks)
         check_run_options(self.verbose, self.n_jobs, resume, self.checkpoint_dir)
         if self.warm_start and hasattr(self, "model_"):
-            return self._go_on(X, y, sample_weight, validation, resume)
+            return self._go_on(X, y, sample_weight, validation, resume, work_dir, called)
         device = resolve_device(self.device)
         place = fit_folder(X, work_dir, self.checkpoint_dir, resume)
         with locked_folder(self.checkpoint_dir), place as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from tabnsm.blend import BlendFit
-from tabnsm.columns import EncodedTable
+from tabnsm.columns import EncodedTable, TableEncoder
 from tabnsm.columns.encoded import join_tables
 from tabnsm.columns.extending import ExtendedEncoder, extend_encoder
 from tabnsm.errors import InvalidDataError, InvalidOptionError, warn
-from tabnsm.intervals import seconds_after_training
+from tabnsm.intervals import Calibration, seconds_after_training
 from tabnsm.nn.ensemble import join_networks, networks_of
 from tabnsm.nn.extending import extend_network
 from tabnsm.options import Options, check_run_options, resolve_options
@@ -24,6 +25,7 @@ from tabnsm.replay import ReplayRows
 from tabnsm.tables import Table
 from tabnsm.target import TargetModel, Targets
 from tabnsm.training.budget import TimeBudget
+from tabnsm.training.callbacks import CallbackList
 from tabnsm.training.checkpoint import locked_folder
 from tabnsm.training.ensemble import EnsembleTraining
 from tabnsm.training.history import ValidationScores
@@ -49,6 +51,11 @@ UNCHANGED = (
     "Training on the new rows lowers the validation score by less than half a percent, so the "
     "weights stay as they were. If these rows should count for more, validate on newer ones "
     "(X_val and y_val, or validation_time), or fit with warm_start=True."
+)
+
+NO_WORK_DIR = (
+    "work_dir is for the first fit and was not used: a second fit with warm_start=True encodes its "
+    "rows in memory. If they do not fit into it, set warm_start=False."
 )
 
 
@@ -82,6 +89,8 @@ def refit_model(
     y_old: Any = None,
     warm_start: bool = False,
     resume: bool = False,
+    work_dir: str | Path | None = None,
+    callbacks: CallbackList | None = None,
 ) -> None:
     """Train a fitted model further; arguments as in `TabNSMRegressor.refit`.
 
@@ -95,6 +104,8 @@ def refit_model(
     check_run_options(params["verbose"], params["n_jobs"], resume, folder)
     device = resolve_device(params["device"])
     _check_old(X_old, y_old)
+    if warm_start:
+        _check_options(model, params, options)
     with locked_folder(folder):
         rows = FitRows.collect(X, y, sample_weight, validation, params["random_state"])
         if warm_start:
@@ -107,13 +118,18 @@ def refit_model(
             TrainingProgress.of(prepared.options.training, params["verbose"]) as progress,
             budget.reserved(seconds_after_training(prepared, budget)),
         ):
-            training.train(folder, resume, progress)
-    scores = None
+            training.train(folder, resume, progress, callbacks)
+    scores, is_unchanged = None, False
     if not warm_start:
-        scores = _stay_near(training, prepared)
+        scores, is_unchanged = _stay_near(training, prepared)
+    known_calibration = model.calibration_
+    # Calibrations know features by their places.
+    is_unchanged &= further is None and _encodes_alike(model.encoder_, prepared.encoder)
     # Targets that the model has predicted itself tell nothing of its errors.
     known = replace(prepared, data=refit.data)
     model._keep(rows.table, known, training, further, rows.groups, refit.earlier)
+    if known_calibration is not None:
+        _keep_calibration(model, known_calibration, is_unchanged, training.messages)
     specs = prepared.encoder.specs
     model.n_features_in_ = len(specs)
     if hasattr(model, "feature_names_in_"):
@@ -121,6 +137,10 @@ def refit_model(
     if scores is not None and further is None:
         model.validation_rmse_ = scores.rmse
         model.best_score_ = getattr(scores, prepared.options.training.eval_metric)
+    if callbacks is not None:
+        callbacks.on_end(model)
+    if work_dir is not None:
+        training.messages.append(NO_WORK_DIR)
     for message in training.messages:
         warn(message)
 
@@ -179,10 +199,54 @@ def prepare_refit(
     return PreparedRefit(prepared, own, earlier)
 
 
+def _encodes_alike(one: TableEncoder, other: TableEncoder) -> bool:
+    return (one.feature_names, one.category_sizes) == (other.feature_names, other.category_sizes)
+
+
+def _keep_calibration(
+    model: FittedRegressor, known: Calibration, is_unchanged: bool, messages: list[str]
+) -> None:
+    """Keep the calibration of weights that did not change; else report a lower highest level."""
+    if is_unchanged or model.calibration_ is None:
+        model.calibration_ = known
+        return
+    before, after = known.max_confidence, model.calibration_.max_confidence
+    if after < before:
+        messages.append(
+            "Intervals are now calibrated on the validation rows of the new rows, so the highest "
+            f"confidence level is {after:.3g}; it was {before:.3g}. For a higher one, pass more "
+            "rows to validate on (X_val and y_val), or a larger validation_fraction."
+        )
+
+
 def _check_old(X_old: Any, y_old: Any) -> None:
     if (X_old is None) != (y_old is None):
         given = "X_old" if y_old is None else "y_old"
         raise InvalidOptionError(f"X_old and y_old must be given together, got only {given}.")
+
+
+def _check_options(model: FittedRegressor, params: dict[str, Any], options: Options) -> None:
+    """Refuse options that a second `fit` with warm_start would not follow."""
+    fitted, given = model.options_.to_dict(), options.to_dict()
+    pairs = {
+        name: (fitted[part][name], value)
+        for part in ("architecture", "encoder", "target", "objective", "rise")
+        for name, value in given[part].items()
+        if name in params and name not in ("verbose", "text_cache")
+    }
+    pairs["n_ensemble"] = (fitted["training"]["n_ensemble"], options.training.n_ensemble)
+    is_blend = model.blend_ is not None
+    if is_blend != (params["preset"] == "best"):
+        pairs["preset"] = ("best" if is_blend else "another than 'best'", params["preset"])
+    # What is left to the data was settled by the first fit.
+    wrong = [name for name, (known, new) in pairs.items() if new not in (known, None, "auto")]
+    if wrong:
+        known, new = pairs[wrong[0]]
+        more = f" ({len(wrong) - 1} more: {', '.join(wrong[1:])})" if wrong[1:] else ""
+        raise InvalidOptionError(
+            f"With warm_start=True a second fit keeps {wrong[0]} of the first, which is {known!r}, "
+            f"got {new!r}{more}. Set it back, or set warm_start=False to fit anew."
+        )
 
 
 def _check_columns(model: FittedRegressor, table: Table) -> None:
@@ -299,12 +363,12 @@ def _start(
 
 
 @torch.no_grad()
-def _stay_near(training: EnsembleTraining, prepared: PreparedFit) -> ValidationScores:
+def _stay_near(training: EnsembleTraining, prepared: PreparedFit) -> tuple[ValidationScores, bool]:
     """Go back towards the earlier weights as far as the validation rows do not mind.
 
     Of the points between the earlier and the trained weights, the one nearest to the earlier is
     taken whose score is within half a percent of the best. So a refit whose rows tell nothing new
-    leaves the model as it was.
+    leaves the model as it was; the second value returned is whether this one does.
     """
     pairs = list(zip(training.models, training.numbers, strict=True))
     trained = [{k: v.clone() for k, v in network.state_dict().items()} for network, _ in pairs]
@@ -326,4 +390,4 @@ def _stay_near(training: EnsembleTraining, prepared: PreparedFit) -> ValidationS
     go(share)
     if share == 0:
         training.messages.append(UNCHANGED)
-    return scores[share]
+    return scores[share], share == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from tabnsm.export import reader
 from tabnsm.export.description import date_patterns
 from tabnsm.export.reader import ExportedModel
+from tabnsm.files import open_table
 from tabnsm.files.delimited import MISSING
 from tabnsm.tables.column import Column
 from tabnsm.tables.date_format import ANY_DATE, MONTH_NUMBERS, parse_dates
@@ -27,6 +30,7 @@ def model() -> ExportedModel:
     """A reader without a model, for what it makes of single values."""
     made = ExportedModel.__new__(ExportedModel)
     made.facts = {"months": MONTH_NUMBERS, "replacements": REPLACEMENTS, "missing_cells": MISSING}
+    made.facts["columns"] = []
     return made
 
 
@@ -37,7 +41,7 @@ def test_it_is_short_and_needs_little() -> None:
     names = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
     names |= {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names}
     found = {name.split(".")[0] for name in names if name}
-    library = {"__future__", "collections", "csv", "datetime", "json", "pathlib", "re", "sys"}
+    library = {"contextlib", "csv", "datetime", "json", "pathlib", "re", "sys"}
     assert found == library | {"typing", "numpy", "onnxruntime", "tokenizers"}
 
 
@@ -124,3 +128,59 @@ def test_csv_files(model: ExportedModel, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('\ufeffa,b\n1,"x, y"\nNA, n/a \n\n2,\n', encoding="utf-8")
     assert model.read_csv(path) == {"a": ["1", None, "2"], "b": ["x, y", None, None]}
+
+
+COMMAS = ["82,5", "84,038", "-1,6e-05", "1.234,5", "1 234,5", "1'234,5", "\u22128,5", ",5", "7"]
+
+
+def test_decimal_commas_are_read_as_in_the_library(model: ExportedModel, tmp_path: Path) -> None:
+    path = tmp_path / "semi.csv"
+    path.write_text("a;b\n" + "".join(f" {cell} ;x, y\n" for cell in COMMAS), encoding="utf-8")
+    wanted = [cell.strip() for cell in open_table(path).read(["a"])["a"].to_pylist()]
+    assert [cell.strip() for cell in model.read_csv(path, ";")["a"]] == wanted
+    assert model.read_csv(path, ";")["b"] == ["x, y"] * 9
+    assert model.read_csv(path, ";", ".")["a"][0] == " 82,5 "
+    tabs = tmp_path / "tabs.tsv"
+    tabs.write_text("a\tb\n1,5\t2\n", encoding="utf-8")
+    assert model.read_csv(tabs, "\t", ",") == {"a": ["1.5"], "b": ["2"]}
+
+
+def test_a_column_that_was_fitted_with_commas_keeps_them(
+    model: ExportedModel, tmp_path: Path
+) -> None:
+    path = tmp_path / "semi.csv"
+    path.write_text("a\n84,038\n", encoding="utf-8")
+    form = NumberFormat(".", ",")
+    entry = {"name": "a", "kind": "numeric", "takes_infinite": True, "pattern": form.pattern}
+    entry |= {"thousands": form.thousands, "decimal": form.decimal}
+    model.facts["columns"] = [entry]
+    (cell,) = model.read_csv(path, ";")["a"]
+    assert model._read_numeric(cell, entry) == [84.038]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a;b\n82,5;1\n84,5;2\n86;3\n", "'a' needs numbers, got '82,5'. Set delimiter, decimal"),
+        ("a;b\n1;2\n3\n", r"as many cells per row, got \[\['3'\]\]"),
+        ("a;b\n1;2;3\n", r"as many cells per row, got \[\['1', '2', '3'\]\]"),
+        ("", r"must have a header and as many cells per row, got \[\]"),
+    ],
+)
+def test_files_that_cannot_be_read(
+    model: ExportedModel, tmp_path: Path, content: str, message: str
+) -> None:
+    form = NumberFormat()
+    entry = {"name": "a", "kind": "numeric", "takes_infinite": True, "pattern": form.pattern}
+    model.facts["columns"] = [entry | {"thousands": form.thousands, "decimal": form.decimal}]
+    path = tmp_path / "rows.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        model.read_csv(path, ";", ".")
+
+
+def test_without_arguments_it_shows_its_usage() -> None:
+    run = subprocess.run([sys.executable, str(SOURCE)], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "FOLDER FILE [DELIMITER [DECIMAL]]" in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,12 +1,10 @@
-"""Predicts from a folder of `tabnsm export`: python tabnsm_reader.py FOLDER rows.csv."""
-
-from __future__ import annotations
+"""Predicts from a folder of `tabnsm export`: tabnsm_reader.py FOLDER FILE [DELIMITER [DECIMAL]]."""
 
 import csv
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import numpy as np
 from onnxruntime import InferenceSession
 
 VERSION, TOKENS_PER_RUN, ROUNDING, CPU = 1, 4096, 1e-9, ["CPUExecutionProvider"]
-EPOCH, MICROSECOND, DAY = datetime(1970, 1, 1), timedelta(microseconds=1), 86_400_000_000
+COMMA = r"[+\-\u2212]?(\d*|\d{1,3}([.'\u2019 \xa0\u2009\u202f])\d{3}(\2\d{3})*),\d+([eE][+-]?\d+)?"
 Entry = dict[str, Any]
 
 
@@ -35,12 +33,12 @@ class ExportedModel:
 
             self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
 
-    def predict(self, table: Mapping[str, Any]) -> np.ndarray:
+    def predict(self, table: dict[str, Any]) -> np.ndarray:
         """Predict the rows of a dict of columns: (n,), or (n, t) of several targets."""
         prediction = self._predict(table)[-1]
         return prediction[:, 0] if prediction.shape[1] == 1 else prediction
 
-    def predict_quantiles(self, table: Mapping[str, Any], levels: Sequence[float]) -> np.ndarray:
+    def predict_quantiles(self, table: dict[str, Any], levels: list[float]) -> np.ndarray:
         """Quantiles of the rows: (n, q), or (n, t, q) of several targets."""
         if not self.facts["quantiles"]:
             raise ValueError("This model was exported without a calibration for quantiles.")
@@ -61,10 +59,9 @@ class ExportedModel:
                 found[:, k, j] = np.clip(point + wide * score, low, high)
         return found[:, 0] if found.shape[1] == 1 else found
 
-    def encode(self, table: Mapping[str, Any]) -> np.ndarray:
+    def encode(self, table: dict[str, Any]) -> np.ndarray:
         """Features of the rows of a dict of columns, (n, D)."""
-        absent = [name for name in self.facts["needs"] if name not in table]
-        if absent:
+        if absent := [name for name in self.facts["needs"] if name not in table]:
             raise ValueError(f"A table must have the columns of the fit, got none named {absent}.")
         columns = {name: self._plain(table[name]) for name in self.facts["needs"]}
         n_rows, *others = {len(values) for values in columns.values()}
@@ -74,39 +71,49 @@ class ExportedModel:
         for entry in self.facts["columns"]:
             self._write(entry, columns[entry["name"]], x)
         for part in self.facts["target_means"]:
-            values, means = self.arrays[part["values"]], self.arrays[part["means"]]
-            column = x[:, part["feature"]]
+            values, column = self.arrays[part["values"]], x[:, part["feature"]]
             place = np.searchsorted(values, column).clip(max=len(values) - 1)
-            x[:, part["at"]] = np.where(values[place] == column, means[place], 0)
+            x[:, part["at"]] = (values[place] == column) * self.arrays[part["means"]][place]
         for group in self.facts["text"]:
             parts = [[self._written(value) or "" for value in columns[k]] for k in group["columns"]]
             self._write_text(group, [" ".join(row) for row in zip(*parts, strict=True)], x)
         return x
 
-    def read_csv(self, path: str | Path, delimiter: str = ",") -> dict[str, list[str | None]]:
-        """Columns of a UTF-8 file with a header; None where a cell is missing."""
+    def read_csv(self, path: Any, delimiter: str = ",", decimal: str = "") -> dict[str, list[Any]]:
+        """Columns of a UTF-8 file with a header; `decimal` is "," if the delimiter is ";"."""
         with open(path, newline="", encoding="utf-8-sig") as stream:
-            header, *rows = (row for row in csv.reader(stream, delimiter=delimiter) if row)
-        missing = set(self.facts["missing_cells"])
-        cells = [[None if cell.strip() in missing else cell for cell in row] for row in rows]
-        return {name: [row[k] for row in cells] for k, name in enumerate(header)}
+            lines = [row for row in csv.reader(stream, delimiter=delimiter) if row]
+        if (odd := [row for row in lines if len(row) != len(lines[0])][:1]) or not lines:
+            raise ValueError(f"{path} must have a header and as many cells per row, got {odd}.")
+        numeric = {e["name"]: e for e in self.facts["columns"] if e["kind"] == "numeric"}
+        table, is_comma = {}, (decimal or {";": ","}.get(delimiter)) == ","
+        for name, *cells in zip(*lines, strict=True):
+            entry = numeric.get(name, {"decimal": ""})
+            table[name] = [self._cell(c, is_comma and entry["decimal"] != ",") for c in cells]
+            given = [cell for cell in table[name] if cell is not None and name in numeric]
+            bad = [cell for cell in given if self._read_numeric(cell, entry) is None]
+            if 2 * len(bad) > len(given):
+                raise ValueError(f"{name!r} needs numbers, got {bad[0]!r}. Set delimiter, decimal.")
+        return table
+
+    def _cell(self, cell: str, is_comma: bool) -> str | None:  # 1.234,5 as 1234.5
+        if is_comma and re.fullmatch(COMMA, cell.strip(), re.ASCII):
+            cell = re.sub(r"[^\d,eE+\-\u2212]", "", cell).replace(",", ".").replace("\u2212", "-")
+        return None if cell.strip() in self.facts["missing_cells"] else cell
 
     def _run(self, name: str, x: np.ndarray) -> np.ndarray:
-        network, size = self.networks[name], self.facts["rows_per_run"]
+        run, size = self.networks[name].run, self.facts["rows_per_run"]
         rows = x if len(x) else np.zeros_like(x, shape=(1, x.shape[1]))  # none would be an error
-        starts = range(0, len(rows), size)
-        runs = [network.run(None, {"features": rows[k : k + size]})[0] for k in starts]
-        return np.concatenate(runs)[: len(x)]
+        parts = [rows[k : k + size] for k in range(0, len(rows), size)]
+        return np.concatenate([run(None, {"features": part})[0] for part in parts])[: len(x)]
 
-    def _predict(self, table: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _predict(self, table: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = self.encode(table)
         standard = np.mean([self._run(name, x) for name in self.facts["networks"]], axis=0)
-        prediction = self._in_units("targets", standard, x)  # (n, t), as `standard`
-        if self.facts["members"]:  # trees and nearest rows beside the networks
-            prediction *= self.facts["network_weight"]
-            others = self._run("members.onnx", x).T  # (n_members, n)
-            for member, found in zip(self.facts["members"], others, strict=True):
-                prediction += member["weight"] * self._in_units(member["on"], found[:, None], x)
+        prediction = self.facts["network_weight"] * self._in_units("targets", standard, x)  # (n, t)
+        others: Any = self._run("members.onnx", x).T if self.facts["members"] else []  # trees
+        for member, found in zip(self.facts["members"], others, strict=True):
+            prediction += member["weight"] * self._in_units(member["on"], found[:, None], x)
         return x, standard, prediction
 
     def _in_units(self, which: str, standard: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -122,9 +129,7 @@ class ExportedModel:
         return prediction
 
     def _unscale(self, standard: np.ndarray, scale: Entry) -> np.ndarray:
-        values = standard.astype(np.float64)
-        if scale["limits"] is not None:
-            values = np.clip(values, *scale["limits"])
+        values = np.clip(standard.astype(np.float64), *(scale["limits"] or (-np.inf, np.inf)))
         values = values * scale["scale"] + scale["mean"]
         if (asinh := scale["asinh"]) is not None:
             values = np.sinh(np.clip(values, asinh["lowest"], asinh["highest"]))
@@ -187,22 +192,19 @@ class ExportedModel:
         return [entry["missing"]] if text is None else [entry["codes"].get(text, entry["unseen"])]
 
     def _read_code(self, value: Any, entry: Entry) -> list[float]:
-        text = self._written(value) or ""
-        return [codes.get(text[k : k + 1], 0) for k, codes in entry["places"]]
+        return [c.get((self._written(value) or "")[k : k + 1], 0) for k, c in entry["places"]]
 
     def _read_numeric(self, value: Any, entry: Entry) -> list[float] | None:
         if isinstance(value, str):
             ways = (self._read_float, self._read_pattern)[:: 1 if entry["decimal"] == "." else -1]
             value = next((found for way in ways if (found := way(value, entry)) is not None), None)
-        number = np.nan if value is None else float(value)  # a TypeError if it is a date
-        is_missing = np.isnan(number) if entry["takes_infinite"] else not np.isfinite(number)
-        return None if is_missing else [number]
+        value = np.nan if value is None else float(value)  # a TypeError if it is a date
+        return [value] if np.isfinite(value) or np.isinf(value) * entry["takes_infinite"] else None
 
     def _read_float(self, text: str, entry: Entry) -> float | None:
-        try:
+        with suppress(ValueError):
             return float(text if "_" not in text else "_")
-        except ValueError:
-            return {"true": 1.0, "false": 0.0}.get(text.strip().lower())
+        return {"true": 1.0, "false": 0.0}.get(text.strip().lower())
 
     def _read_pattern(self, text: str, entry: Entry) -> float | None:  # $1,234.50, (12), 45 %
         for odd, plain in self.facts["replacements"]:
@@ -222,7 +224,7 @@ class ExportedModel:
             return None
         moment = self._utc(value)
         parts = {name: getattr(moment, name, 0) for name in entry["parts"]}  # year, month, hour ...
-        parts["days"] = ((moment - EPOCH) // MICROSECOND - entry["origin"]) / DAY
+        parts["days"] = (int(np.datetime64(moment, "us").astype("i8")) - entry["origin"]) / 86.4e9
         parts["weekday"], parts["day_of_year"] = moment.weekday(), moment.timetuple().tm_yday
         return [parts[name] for name in entry["parts"]]
 
@@ -230,21 +232,19 @@ class ExportedModel:
         if (match := re.fullmatch(pattern, text.strip(), re.ASCII)) is None:
             return None
         part = match.groupdict("")
-        year, hour, zone = int(part["Y"]), int(part["H"] or 0), part["z"]
+        year, hour, zone, half = int(part["Y"]), int(part["H"] or 0), part["z"], part["p"].lower()
         year += 0 if len(part["Y"]) == 4 else 1900 if year >= 69 else 2000
-        if part["p"]:
-            hour = hour % 12 + 12 * (part["p"].lower() == "pm") if 1 <= hour <= 12 else 99
+        hour = hour if not half else hour % 12 + 12 * (half == "pm") if 1 <= hour <= 12 else 99
         ahead = int(zone[:3]) * 60 + int(zone[0] + zone[-2:]) if zone[:1] in ("+", "-") else 0
         month = self.facts["months"].get(part["b"].lower(), 0) if "b" in part else int(part["m"])
         clock = hour, int(part["M"] or 0), int(part["S"] or 0), int(f"{part['f']:0<7}"[1:7])
-        try:
+        with suppress(ValueError, OverflowError):
             return datetime(year, month, int(part.get("d", 1)), *clock) - timedelta(minutes=ahead)
-        except (ValueError, OverflowError):
-            return None
+        return None
 
 
 if __name__ == "__main__":
-    model = ExportedModel(sys.argv[1])
-    found = model.predict(model.read_csv(sys.argv[2]))
+    model = ExportedModel(sys.argv[1] if sys.argv[2:] else sys.exit(__doc__))
+    found = model.predict(model.read_csv(*sys.argv[2:5]))
     print(",".join(entry["name"] for entry in model.facts["targets"]))
     np.savetxt(sys.stdout, found.reshape(len(found), -1), "%.17g", ",")
