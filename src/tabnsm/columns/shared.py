@@ -246,7 +246,7 @@ class SharedDense:
 
 
 class _TextTask(TextColumns):
-    """Text columns, which one task reads and embeds."""
+    """Text columns, which one task reads, embeds and projects."""
 
     given: FitInput
     run: Run

@@ -15,13 +15,13 @@ from tabnsm.columns.code import CodeColumns
 from tabnsm.columns.config import EncoderConfig
 from tabnsm.columns.dense import Dense, make_dense
 from tabnsm.columns.encoded import EncodedTable, TextFeatures
-from tabnsm.columns.fitting import FitScope, FittedColumn, row_numbers, warn_reading
+from tabnsm.columns.fitting import FitScope, FittedColumn, warn_reading
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Feature, Layout
 from tabnsm.columns.matched import MatchedTable, warn_about_names
 from tabnsm.columns.notes import RowNotes
-from tabnsm.columns.relevance import MIN_SHARE, Scores, code_shares
+from tabnsm.columns.relevance import MIN_SHARE, code_shares, text_shares
 from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.target_means import MAX_FEATURES, TargetMeans
@@ -31,8 +31,6 @@ from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
 from tabnsm.text.encoder import TextEncoder
 from tabnsm.work_folder import WorkFolder
-
-Texts = tuple[TextFeatures, ...]
 
 
 class TableEncoder:
@@ -101,12 +99,12 @@ class TableEncoder:
         fit_rows: Any = None,
         seconds_left: SecondsLeft | None = None,
         folder: WorkFolder | None = None,
-    ) -> Texts:
+    ) -> tuple[TextFeatures, ...]:
         """Fit every column, one after the other, and embed the text: the first half of a fit.
 
         With a `folder`, embeddings are kept in its files.
         """
-        rows = row_numbers(fit_rows, table.n_rows)
+        rows = _row_numbers(fit_rows, table.n_rows)
         self._check_names(table)
         with table.keep_columns():
             matched = MatchedTable.at_fit(table, folder)
@@ -122,7 +120,7 @@ class TableEncoder:
     def encode_fitted(
         self,
         table: Table,
-        texts: Texts,
+        texts: tuple[TextFeatures, ...],
         fit_rows: Any = None,
         target: NDArray[np.float64] | None = None,
         folder: WorkFolder | None = None,
@@ -131,26 +129,23 @@ class TableEncoder:
 
         With a `folder`, the features are in a file of its, one after the other.
         """
-        rows = row_numbers(fit_rows, table.n_rows)
+        rows = _row_numbers(fit_rows, table.n_rows)
         n_means = 0 if target is None else MAX_FEATURES * target.shape[1]
         dense = make_dense(folder, "columns", table.n_rows, self._layout.n_dense, n_means)
         with table.keep_columns():
             self.write_features(MatchedTable.at_fit(table, folder), dense.array)
-        if target is None:
-            texts = self._text_features(texts, (), folder)
-        else:
-            texts = self._fit_to_target(dense, texts, target, rows, folder)
+        if target is not None:
+            texts = self._fit_to_target(dense, texts, target, rows)
         self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense.array), texts)
 
     def _fit_to_target(
         self,
         dense: Dense,
-        texts: Texts,
+        texts: tuple[TextFeatures, ...],
         target: NDArray[np.float64],
         rows: NDArray[np.int64] | None,
-        folder: WorkFolder | None = None,
-    ) -> Texts:
+    ) -> tuple[TextFeatures, ...]:
         """Add means of the target, and leave out text and codes that say nothing about it."""
         if self.config.select_text:
             self._select_codes(dense, bool(texts), target, rows)
@@ -159,27 +154,20 @@ class TableEncoder:
             means, added = dense.fit_means(target, rows, sizes)
             self._finish(self._groups, self._has_names, means)
             dense.append(added)
-        scores: Scores = ()
         if texts and self.config.select_text and self.config.text_columns == "separate":
-            group, sizes = self._text_group(), self.category_sizes
-            before = {spec.position for spec in group.specs}
-            texts, scores = group.select(dense.array, sizes, texts, target, rows)
-            self._drop(before - {spec.position for spec in group.specs})
-        return self._text_features(texts, scores, folder)
-
-    def _drop(self, positions: set[int]) -> None:
-        """Mark columns that say nothing about the target."""
-        self.specs = [
-            replace(spec, kind="drop", note=NO_SHARE) if spec.position in positions else spec
-            for spec in self.specs
-        ]
-
-    def _text_features(self, texts: Texts, scores: Scores, folder: WorkFolder | None) -> Texts:
-        """Features of embedded texts; how many there are is known only then."""
-        block = self._text_group().block
-        features = () if block is None else block.project(texts, scores, folder)
-        self._finish(self._groups, self._has_names, self._means)
-        return features
+            shares = text_shares(dense.array, self.category_sizes, texts, target, rows)
+            if shares is not None and dense.array.shape[1]:
+                kept = [share >= MIN_SHARE for share in shares]
+                texts = self._text_group().keep(kept, texts)
+                gone = iter(kept)
+                self.specs = [
+                    replace(spec, kind="drop", note=NO_SHARE)
+                    if spec.kind == "text" and not next(gone)
+                    else spec
+                    for spec in self.specs
+                ]
+                self._finish(self._groups, self._has_names, self._means)
+        return texts
 
     def _select_codes(
         self,
@@ -192,8 +180,8 @@ class TableEncoder:
         group = next(group for group in self._groups if isinstance(group, CodeColumns))
         columns = np.array(self.feature_columns[: dense.array.shape[1]])
         codes = [np.flatnonzero(columns == spec.position).tolist() for spec in group.specs]
-        sizes = self.category_sizes
-        shares = code_shares(dense.array, sizes, codes, target, rows) if codes else None
+        found = dense.array
+        shares = code_shares(found, self.category_sizes, codes, target, rows) if codes else None
         gone = {
             spec.position
             for spec, share in zip(group.specs, shares or (), strict=shares is not None)
@@ -203,7 +191,10 @@ class TableEncoder:
         if not gone or not (kept.any() or has_text):
             return
         group.specs = [spec for spec in group.specs if spec.position not in gone]
-        self._drop(gone)
+        self.specs = [
+            replace(spec, kind="drop", note=NO_SHARE) if spec.position in gone else spec
+            for spec in self.specs
+        ]
         self._finish(self._groups, self._has_names)
         dense.keep(kept)
 
@@ -318,10 +309,10 @@ class TableEncoder:
     def _check_names(self, table: Table) -> None:
         unknown = [name for name in self.config.column_kinds if name not in table.names]
         if unknown:
-            known = ", ".join(map(repr, table.names[:10]))
             raise InvalidOptionError(
                 f"column_kinds must name columns of the table, got {', '.join(map(repr, unknown))}."
-                f" The columns are {known}{', ...' if table.n_columns > 10 else ''}."
+                f" The columns are {', '.join(map(repr, table.names[:10]))}"
+                f"{', ...' if table.n_columns > 10 else ''}."
             )
 
     def _fit_each(self, table: MatchedTable, scope: FitScope) -> list[FittedColumn]:
@@ -347,7 +338,7 @@ class TableEncoder:
         table: MatchedTable,
         rows: NDArray[np.int64] | None,
         seconds_left: SecondsLeft | None,
-    ) -> Texts:
+    ) -> tuple[TextFeatures, ...]:
         """Fit each group as a whole; one that takes too long is left out."""
         texts: list[TextFeatures] = []
         for k, group in enumerate(groups):
@@ -393,3 +384,14 @@ class TableEncoder:
             return None
         is_number = np.array(self.category_sizes[: dense.array.shape[1]]) == 0
         return dense.find_bins(rows, is_number, self.n_features, self.config.n_bins)
+
+
+def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
+    if rows is None:
+        return None
+    chosen = np.asarray(rows)
+    if chosen.dtype == bool:
+        chosen = np.flatnonzero(chosen)
+    if len(chosen) == 0:
+        raise InvalidDataError(f"fit_rows must hold at least 1 of the {n_rows} rows, got none.")
+    return chosen.astype(np.int64, copy=False)

@@ -16,7 +16,6 @@ from tabnsm.columns.fitting import ColumnToFit, FittedColumn, join_notes
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.layout import Feature
 from tabnsm.columns.matched import MatchedTable
-from tabnsm.columns.relevance import MIN_SHARE, Scores, text_scores
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.standardize import Standardizer
 from tabnsm.columns.strings import describe_strings
@@ -64,42 +63,23 @@ class TextColumns(ColumnGroup):
     def fit_together(
         self, table: MatchedTable, rows: NDArray[np.int64] | None, seconds_left: SecondsLeft | None
     ) -> tuple[TextFeatures, ...]:
-        """Load the encoder and embed all rows; may raise TextTooSlowError.
-
-        What is returned are embeddings, of which `project` makes features.
-        """
+        """Load the encoder and embed all rows; may raise TextTooSlowError."""
         if not self.specs:
             return ()
         block = TextBlock.create(self.config, seconds_left)
         factors = self._factors(table)
-        texts = block.fit(factors, rows, seconds_left, table.folder)
+        texts = block.fit_transform(factors, rows, seconds_left, table.folder)
         self.block = block
         return texts
 
-    def select(
-        self,
-        dense: NDArray[np.float32],
-        category_sizes: Sequence[int],
-        texts: tuple[TextFeatures, ...],
-        target: NDArray[np.float64],
-        rows: NDArray[np.int64] | None,
-    ) -> tuple[tuple[TextFeatures, ...], Scores]:
-        """Leave out the columns that say nothing about the target; what the others say about it.
-
-        Parameters are those of `text_scores`; with too few rows to tell, all are kept.
-        """
-        assert self.block is not None
-        scores = text_scores(dense, category_sizes, texts, self.block.centers, target, rows)
-        if scores is None:
-            return texts, ()
-        # A table of nothing but text keeps all of it.
-        kept = [not dense.shape[1] or any(s.share >= MIN_SHARE for s in own) for own in scores]
+    def keep(self, kept: Sequence[bool], texts: Sequence[TextFeatures]) -> tuple[TextFeatures, ...]:
+        """Leave out some of the columns; the features of the others."""
         self.specs = list(compress(self.specs, kept))
+        assert self.block is not None
         self.block.keep(kept)
         if not self.specs:
             self.block = None
-        of_use = [[s for s in own if s.share_of_new >= MIN_SHARE] for own in scores]
-        return tuple(compress(texts, kept)), list(compress(of_use, kept))
+        return tuple(compress(texts, kept))
 
     def encode_distinct(self, table: MatchedTable) -> tuple[TextFeatures, ...]:
         """Embed new rows."""
