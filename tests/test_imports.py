@@ -98,7 +98,7 @@ ALLOWED["fitted"] = {
     *ALLOWED["options"],
 }
 ALLOWED["inspection"] = {"attribution", "card", "fitted", "nn", "plotting", "report", "tables"}
-ALLOWED["inspection"] |= {"sklearn_base", "torch_state"}
+ALLOWED["inspection"] |= {"files", "sklearn_base", "torch_state"}
 ALLOWED["distillation"] = {"metrics", "prediction", "tables", "options", *ALLOWED["options"]}
 ALLOWED["distillation"] |= {"errors", "intervals", "sklearn_base"}
 ALLOWED["refit"] = ALLOWED["distillation"] | {"blend", "replay"}

@@ -167,9 +167,12 @@ class InspectedRegressor(FittedRegressor):
         Report
             With `data`, `to_html()` and `save(path)`.
         """
+        from tabnsm.files import check_output
         from tabnsm.report import build_report
 
         check_is_fitted(self, "model_")
+        if path is not None:
+            check_output(path)
         report = build_report(
             self,
             X,

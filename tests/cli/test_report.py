@@ -8,6 +8,7 @@ import pytest
 
 from tabnsm import TabNSMRegressor
 from tabnsm.cli import main
+from tabnsm.errors import InvalidDataError
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,25 @@ def test_writes_a_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
     assert "20 rows that were given as training rows" in out.read_text()
     assert '"rows":{"used":30,"given":40,"known":40' in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("out", "problem"), [(".", "is a folder"), ("missing/r.html", "no folder missing")]
+)
+def test_output_is_checked_before_any_work(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    out: str,
+    problem: str,
+) -> None:
+    monkeypatch.setattr("tabnsm.report.build_report", None)
+    monkeypatch.chdir(folder)
+    assert report(folder, "data.csv", "--out", out) == 2
+    assert problem in capsys.readouterr().err.replace("\n", " ")
+    model = TabNSMRegressor.load(folder / "m.safetensors")
+    with pytest.raises(InvalidDataError, match=problem):
+        model.report(pd.DataFrame(), [], out)
 
 
 @pytest.mark.slow

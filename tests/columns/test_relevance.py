@@ -28,6 +28,15 @@ def test_text_that_explains_the_residual_is_kept():
     assert text_shares(dense[:100], (0,), [said, unsaid], target[:100], None) is None
 
 
+def test_rows_in_order_of_time_hide_nothing():
+    rng = np.random.default_rng(0)
+    days, telling = np.arange(900.0), rng.normal(size=900)
+    target = (0.05 * days + telling)[:, None]  # the drift is known from the days alone
+    dense = days[:, None].astype(np.float32)
+    (share,) = text_shares(dense, (0,), [features(telling[:, None])], target, None)
+    assert share > 0.5
+
+
 def test_only_fit_rows_are_looked_at():
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(600, 2)).astype(np.float32)

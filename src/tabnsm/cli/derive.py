@@ -145,15 +145,16 @@ def convert(
     _check(out, dtype, {"MODEL": model, "--data": data})
     file = None if data is None else open_table(data)
     estimator = _load(model, quiet)
+    rows = None if file is None else file.read(_known_columns(estimator, file, []))
+    before = None if rows is None else estimator.predict(rows)
     estimator.save(out, dtype=dtype, keep_rows=not no_rows)  # type: ignore[arg-type]
     if quiet:
         return
     _say_sizes(model, out)
-    if file is not None:
+    if before is not None:
         import numpy as np
 
-        rows = file.read(_known_columns(estimator, file, []))
-        before, after = (each.predict(rows) for each in (estimator, _load(out, True)))
+        after = _load(out, True).predict(rows)
         deviation = np.std(before, axis=0)
         change = np.abs(after - before) / np.where(deviation > 0, deviation, 1.0)
         _say(

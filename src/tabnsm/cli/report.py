@@ -11,7 +11,7 @@ from tabnsm.cli.arguments import Model, Quiet, help_text
 from tabnsm.cli.predict import _load, _places
 from tabnsm.cli.targets import target_columns
 from tabnsm.errors import InvalidOptionError
-from tabnsm.files import TableFile, open_table
+from tabnsm.files import TableFile, check_output, open_table
 from tabnsm.files.output_path import check_not_read
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def report(
         raise InvalidOptionError(f"--max-rows must be >= 2, got {max_rows}.")
     read = {"DATA": data, "MODEL": model} | ({} if train is None else {"--train": train})
     check_not_read(out, read)
+    check_output(out)
     file = open_table(data)
     if target is not None:
         target_columns(file, target)  # complain before the model is read

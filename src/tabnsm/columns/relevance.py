@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.columns.encoded import TextFeatures
 from tabnsm.columns.target_means import scaled
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import KFold
 
 Floats = NDArray[np.float64]
 
@@ -111,17 +115,25 @@ def _residual(dense: NDArray[np.float32], category_sizes: Sequence[int], y: Floa
         max_iter=60, early_stopping=False, categorical_features=few or None, random_state=0
     )
     with threadpool_limits(1):  # threads that wait for each other burn what other work needs
-        predicted = cross_val_predict(trees, dense, y, cv=N_FOLDS)
+        predicted = cross_val_predict(trees, dense, y, cv=_folds())
     return np.asarray(y - predicted)
+
+
+def _folds() -> KFold:
+    """Folds that are not in the order of the rows, or what is left of a table by time is drift."""
+    from sklearn.model_selection import KFold
+
+    return KFold(N_FOLDS, shuffle=True, random_state=0)
 
 
 def _explained(features: Floats, residual: Floats) -> float:
     from sklearn.linear_model import Ridge
     from sklearn.model_selection import cross_val_predict
 
+    folds = _folds()
     total = np.square(residual - residual.mean()).sum() or 1.0
     left = min(
-        np.square(residual - cross_val_predict(Ridge(alpha), features, residual, cv=N_FOLDS)).sum()
+        np.square(residual - cross_val_predict(Ridge(alpha), features, residual, cv=folds)).sum()
         for alpha in _ALPHAS
     )
     return float(1 - left / total)
