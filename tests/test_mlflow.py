@@ -61,7 +61,10 @@ curve = client.get_metric_history(log.run_id, "network_1/validation_rmse")
 assert [(m.step, m.value) for m in curve] == [(r.epoch, r.validation_rmse) for r in model.history_]
 assert Path(client.download_artifacts(log.run_id, "card.md")).read_text() == model.card()
 (output,) = run.outputs.model_outputs
-assert (tabnsm.mlflow.load_model(f"models:/{output.model_id}").predict(X) == expected).all()
+logged = tabnsm.mlflow.load_model(f"models:/{output.model_id}")
+assert (logged.predict(X) == expected).all() and logged.replay_ is None
+tabnsm.mlflow.save_model(model, "with-rows", keep_rows=True)
+assert tabnsm.mlflow.load_model("with-rows").replay_ is not None
 
 class Fails:
     def on_epoch(self, network, history):

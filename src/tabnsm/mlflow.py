@@ -72,6 +72,7 @@ def save_model(
     signature: Any = None,
     pip_requirements: list[str] | None = None,
     metadata: dict[str, Any] | None = None,
+    keep_rows: bool = False,
     mlflow_model: Model | None = None,
 ) -> None:
     """Write a fitted model as a folder that MLflow can load and serve.
@@ -91,6 +92,9 @@ def save_model(
         What an environment for the model needs; None is this version of tabnsm with its extras.
     metadata : dict or None, default None
         Further facts to keep with the model.
+    keep_rows : bool, default False
+        Whether the model has the encoded rows of the fit by which `refit` keeps what it has
+        learned, as for `TabNSMRegressor.save`; a registry may be open to others.
     mlflow_model : mlflow.models.Model or None, default None
         For MLflow itself, which passes it when a model is logged.
     """
@@ -99,7 +103,7 @@ def save_model(
         # The signature is the model's own, and needs no example to be right.
         warnings.filterwarnings("ignore", ".*An input example was not provided")
         file, code = Path(folder) / _FILE, Path(folder) / "predicting_model.py"
-        model.save(file)
+        model.save(file, keep_rows=keep_rows)
         code.write_text(_CODE)
         described.add_flavor(FLAVOR_NAME, data=f"artifacts/{_FILE}", tabnsm_version=__version__)
         mlflow.pyfunc.save_model(

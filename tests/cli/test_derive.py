@@ -72,6 +72,12 @@ def test_convert_reports_size_and_change(folder, capsys):
     shown = capsys.readouterr().out.replace("\n", " ")
     assert "parameters of int8" in shown
     assert "rows of the fit that refit learns from: 90" in shown
+    assert run(folder, "convert", "c.safetensors", "-o", "n.safetensors", "--no-rows", "-q") == 0
+    assert read_container(folder / "n.safetensors")[1]["weights_dtype"] == "int8"
+    (folder / "other.csv").write_text("nothing\n1\n")
+    command = ("convert", "m.safetensors", "-o", "none.safetensors", "--data", "other.csv")
+    assert run(folder, *command) == 2
+    assert not (folder / "none.safetensors").exists()
     assert run(folder, "convert", "m.safetensors", "-o", "n.safetensors", "--no-rows", "-q") == 0
     tensors, _ = read_container(folder / "n.safetensors")
     assert not [name for name in tensors if name.startswith("replay.")]

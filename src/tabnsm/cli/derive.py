@@ -134,7 +134,10 @@ def refit(
 def convert(
     model: Model,
     out: Out,
-    dtype: Dtype = "float32",
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Of the stored weights: float32, bfloat16 or int8; else as in MODEL."),
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Rows whose predictions are compared.")] = None,
     no_rows: Annotated[
         bool, typer.Option("--no-rows", help="Leave out the rows of the fit that refit needs.")
@@ -142,9 +145,12 @@ def convert(
     quiet: Quiet = False,
 ) -> None:
     """Store a model in another precision, or without rows."""
-    _check(out, dtype, {"MODEL": model, "--data": data})
+    from tabnsm.container import read_container
+
+    _check(out, dtype or "float32", {"MODEL": model, "--data": data})
     file = None if data is None else open_table(data)
     estimator = _load(model, quiet)
+    dtype = dtype or read_container(model)[1].get("weights_dtype", "float32")
     rows = None if file is None else file.read(_known_columns(estimator, file, []))
     before = None if rows is None else estimator.predict(rows)
     estimator.save(out, dtype=dtype, keep_rows=not no_rows)  # type: ignore[arg-type]
