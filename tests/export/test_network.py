@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tabnsm.export.network import OnnxAttention, OnnxNetwork, rows_per_run
-from tabnsm.export.onnx_file import save, trace
+from tabnsm.export.onnx_file import check_file, save, trace
 from tabnsm.nn import TabNSM
 
 BINS = torch.tensor([[[-1.0, 0.0], [1.0, 2.0]]])
@@ -26,7 +26,7 @@ def network(n_features: int, seed: int = 0, **options: Any) -> TabNSM:
 def bins(n_features: int, without: int) -> torch.Tensor:
     """Two bins for each feature but the last ones, one of which has a single bin."""
     found = BINS.repeat(n_features, 1, 1)
-    found[-without:, 0] = torch.inf
+    found[n_features - without :, 0] = torch.inf
     found[0, 0, 1] = torch.inf
     return found
 
@@ -34,6 +34,7 @@ def bins(n_features: int, without: int) -> torch.Tensor:
 CASES = {
     "numbers": {"n_features": 5},
     "all blocks": {"n_features": 25, "bins": bins(25, 1)},
+    "all in bins": {"n_features": 7, "bins": bins(7, 0)},
     "categories": {"n_features": 3, "category_sizes": (3, 2, 4)},
     "mixed": {"n_features": 45, "category_sizes": (0, 5) * 22 + (3,), "bins": bins(45, 44)},
     "one feature": {"n_features": 1},
@@ -77,7 +78,7 @@ def test_rows_of_a_run_fall_with_the_width() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mixed", "groups"])
+@pytest.mark.parametrize("name", ["mixed", "groups", "all in bins"])
 def test_the_file_takes_any_number_of_rows_and_other_weights(name: str, tmp_path: Path) -> None:
     first, second = (network(seed=seed, **CASES[name]) for seed in (0, 1))
     x = rows(first, 70)
@@ -85,9 +86,20 @@ def test_the_file_takes_any_number_of_rows_and_other_weights(name: str, tmp_path
     program = trace(exported, x[:3], {0: "n_rows"}, ("features", "standard"))
     for model in (first, second):
         save(program, OnnxNetwork(model), tmp_path / "n.onnx")
+        check_file(tmp_path / "n.onnx", OnnxNetwork(model), x)
         session = onnxruntime.InferenceSession(tmp_path / "n.onnx")
         with torch.no_grad():
             wanted = model(x).numpy()
         for n_rows in (1, 2, 70):
             found = session.run(None, {"features": x[:n_rows].numpy()})[0]
             np.testing.assert_allclose(found, wanted[:n_rows], atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_file_that_computes_something_else_is_refused(tmp_path: Path) -> None:
+    first, second = (network(n_features=3, seed=seed) for seed in (0, 1))
+    x = rows(first, 5)
+    program = trace(OnnxNetwork(first), x[:3], {0: "n_rows"}, ("features", "standard"))
+    save(program, OnnxNetwork(first), tmp_path / "n.onnx")
+    with pytest.raises(RuntimeError, match=r"n\.onnx that is off by"):
+        check_file(tmp_path / "n.onnx", OnnxNetwork(second), x)

@@ -19,7 +19,7 @@ from tabnsm.errors import InvalidOptionError
 from tabnsm.export.description import calibrated_targets, describe_model
 from tabnsm.export.members import OnnxDifficulty, OnnxMembers
 from tabnsm.export.network import OnnxNetwork
-from tabnsm.export.onnx_file import check_onnx, save, trace
+from tabnsm.export.onnx_file import check_file, check_onnx, save, trace
 from tabnsm.export.text import OnnxBert, example_tokens, find_bert, tokenizer_file
 from tabnsm.nn.ensemble import networks_of
 
@@ -96,6 +96,8 @@ def _write_networks(model: FittedRegressor, folder: Path, names: Sequence[str]) 
     program = trace(networks[0], example, {0: "n_rows"}, _FEATURES)
     for name, network in zip(names, networks, strict=True):
         save(program, network, folder / name)
+        rows = torch.randn(8, model.encoder_.n_features, generator=torch.Generator().manual_seed(0))
+        check_file(folder / name, network, rows)
     blend, targets = model.blend_, calibrated_targets(model)
     if blend is not None and (blend.members or blend.neighbors):
         members = OnnxMembers(blend, networks[0])

@@ -75,6 +75,7 @@ class OnnxTokenizer(nn.Module):
 
     order: Tensor
     slopes: Tensor
+    place: Tensor
 
     def __init__(self, tokenizer: FeatureTokenizer) -> None:
         super().__init__()
@@ -84,6 +85,10 @@ class OnnxTokenizer(nn.Module):
             slopes = t.slopes.new_zeros(t.low.numel(), t.slopes.shape[1])
             slopes = slopes.index_copy(0, t.used, t.slopes.detach())
             self.register_buffer("slopes", slopes.view(*t.low.shape, -1))  # (P, n_bins, d_token)
+            place = torch.full((tokenizer.n_features,), len(t.binned))
+            self.register_buffer(
+                "place", place.index_copy(0, t.binned, torch.arange(len(t.binned)))
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         t, parts = self.tokenizer, []
@@ -99,7 +104,9 @@ class OnnxTokenizer(nn.Module):
         past = x.index_select(1, t.binned).unsqueeze(-1) - t.low  # (B, P, n_bins)
         share = (past / t.width).clamp(0.0, 1.0)
         added = (share.transpose(0, 1) @ self.slopes).transpose(0, 1)  # (B, P, d_token)
-        return tokens.index_add(1, t.binned, added)
+        # Not index_add: onnxscript's optimizer takes one that reaches all features for their value.
+        padded = nn.functional.pad(added, (0, 0, 0, 1))  # (B, P + 1, d_token)
+        return tokens + padded.index_select(1, self.place)
 
 
 class OnnxAttention(nn.Module):

@@ -16,6 +16,7 @@ from tabnsm.errors import MissingExtraError
 
 # Says that torchvision is missing, which nothing here needs.
 _LOGGER = "torch.onnx._internal.exporter._registration"
+_TOLERANCE = 1e-3
 
 
 def trace(
@@ -76,6 +77,26 @@ def save(program: Any, module: nn.Module, path: Path) -> None:
     with _quiet():
         optimizer.optimize(model)
     onnx_ir.save(model, path)
+
+
+def check_file(path: Path, module: nn.Module, x: Tensor) -> None:
+    """Raise `RuntimeError` unless a file computes what its module does.
+
+    Optimizers of graphs have had errors that change results.
+    """
+    import numpy as np
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(path, providers=["CPUExecutionProvider"])
+    found = session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    if not np.allclose(found, wanted, rtol=_TOLERANCE, atol=_TOLERANCE):
+        raise RuntimeError(
+            f"An exported network must compute what the model does, got {path.name} that is off by "
+            f"up to {np.abs(found - wanted).max():.3g} standard deviations. Try another version of "
+            "onnxscript, and report it."
+        )
 
 
 def check_onnx() -> None:
