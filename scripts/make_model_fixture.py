@@ -12,15 +12,17 @@ from tabnsm import TabNSMRegressor
 from tabnsm.model_file import FORMAT_VERSION
 
 rng = np.random.default_rng(0)
+n_rows = 5 * 365
 frame = pd.DataFrame(
     {
-        "a": rng.normal(size=80).round(3),
-        "b": rng.choice(["x", "y", "z"], 80),
-        "when": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 300, 80), "D"),
+        "a": rng.normal(size=n_rows).round(3),
+        "b": rng.choice(["x", "y", "z"], n_rows),
+        "when": pd.date_range("2020-01-01", periods=n_rows),
     }
 )
 frame.loc[3, "a"] = np.nan
-target = frame["a"].fillna(0) + (frame["b"] == "x")
+holiday = frame["when"].dt.strftime("%m-%d") == "01-01"
+target = frame["a"].fillna(0) + (frame["b"] == "x") - 9 * holiday
 model = TabNSMRegressor(max_epochs=3, d_token=8, head_width=8, random_state=0).fit(frame, target)
 
 path = Path(__file__).parents[1] / f"tests/fixtures/model-format-{FORMAT_VERSION}.safetensors"

@@ -273,7 +273,7 @@ def _load_fixture(version: int) -> TabNSMRegressor:
 
 
 @pytest.mark.parametrize(
-    ("version", "n_networks"), [(1, 1), (2, 8), (3, 8), (4, 8), (5, 1), (6, 8), (7, 8)]
+    ("version", "n_networks"), [(1, 1), (2, 8), (3, 8), (4, 8), (5, 1), (6, 8), (7, 8), (8, 8)]
 )
 def test_earlier_files_can_still_be_read(version: int, n_networks: int) -> None:
     assert len(_load_fixture(version).histories_) == n_networks
@@ -284,6 +284,10 @@ def test_rows_of_the_fit_are_in_files_of_format_7() -> None:
     kept = _load_fixture(7).replay_
     assert kept is not None
     assert kept.n_fitted == kept.table.n_rows == 72
+
+
+def test_days_that_recur_are_in_files_of_format_8() -> None:
+    assert "when_recurring" in _load_fixture(8).encoder_.feature_names
 
 
 def test_options_that_the_first_files_do_not_know() -> None:

@@ -90,9 +90,11 @@ class TabNSMRegressor(TrainableRegressor):
         paper: 0, which is all dimensions of the encoder.
     target_means : bool or None, default None
         Whether a column of many values with few rows each, such as an identifier, gets a feature
-        with the cross-fitted mean target of its value, where that helps: True; paper: False.
+        with the cross-fitted mean target of its value, and a date over three years or more one with
+        what its day added to the target in other years, where that helps: True; paper: False.
     select_text : bool or None, default None
-        Whether text that says nothing beyond the other columns is left out: True; paper: False.
+        Whether text that says nothing beyond the other columns is left out, and text that says
+        much gets a feature with the direction that says most, cross-fitted: True; paper: False.
     text_precision : {"float32", "int8"}, default "float32"
         Of the text encoder; "int8" is faster and rounds.
     text_cache : bool, default True

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from tabnsm.text import TextEncoder
 
 Model = TypeVar("Model", bound="FittedRegressor")
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """1 holds one network; 1 and 2 know no linear part; 1 to 3 no number formats, no eval_metric;
 1 to 4 no blend; 1 to 5 no calibration of intervals, only float32 weights, no columns that may be
-absent; 1 to 6 no rows of the fit, no places of codes in categories."""
+absent; 1 to 6 no rows of the fit, no places of codes in categories; 1 to 7 no
+days that recur."""
 
 
 def save_model(

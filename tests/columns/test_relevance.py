@@ -6,13 +6,22 @@ import torch
 
 from tabnsm.columns import EncoderConfig, TableEncoder
 from tabnsm.columns.encoded import TextFeatures
-from tabnsm.columns.relevance import MIN_SHARE, text_shares
+from tabnsm.columns.relevance import MIN_SHARE, text_relevance
 from tabnsm.tables import Table
+from tabnsm.text.projection import TextProjection
 from tests.fakes import FakeTextEncoder
 
 
 def features(values: np.ndarray) -> TextFeatures:
     return TextFeatures(torch.from_numpy(values).float(), torch.arange(len(values)))
+
+
+def shares(dense, sizes, texts, target, rows=None) -> list[float] | None:
+    projections = [
+        TextProjection.along_directions(text.values, torch.ones(len(text.values))) for text in texts
+    ]
+    found = text_relevance(dense, sizes, texts, projections, target, rows)
+    return None if found is None else found[0]
 
 
 def test_text_that_explains_the_residual_is_kept():
@@ -22,10 +31,10 @@ def test_text_that_explains_the_residual_is_kept():
     dense = number[:, None].astype(np.float32)
     said = features(np.stack([telling, rng.normal(size=1000)], axis=1))
     unsaid = features(np.stack([noise, number], axis=1))  # what the other column says as well
-    shares = text_shares(dense, (0,), [said, unsaid], target, None)
-    assert shares[0] > 0.5
-    assert shares[1] < 0.05
-    assert text_shares(dense[:100], (0,), [said, unsaid], target[:100], None) is None
+    found = shares(dense, (0,), [said, unsaid], target)
+    assert found[0] > 0.5
+    assert found[1] < 0.05
+    assert shares(dense[:100], (0,), [said, unsaid], target[:100]) is None
 
 
 def test_rows_in_order_of_time_hide_nothing():
@@ -33,8 +42,7 @@ def test_rows_in_order_of_time_hide_nothing():
     days, telling = np.arange(900.0), rng.normal(size=900)
     target = (0.05 * days + telling)[:, None]  # the drift is known from the days alone
     dense = days[:, None].astype(np.float32)
-    (share,) = text_shares(dense, (0,), [features(telling[:, None])], target, None)
-    assert share > 0.5
+    assert shares(dense, (0,), [features(telling[:, None])], target)[0] > 0.5
 
 
 def test_only_fit_rows_are_looked_at():
@@ -43,9 +51,9 @@ def test_only_fit_rows_are_looked_at():
     text, target = rng.normal(size=(600, 3)), rng.normal(size=(600, 1))
     rows, other = np.arange(400), target.copy()
     other[400:] = 100 * text[400:, :1]
-    shares = [text_shares(dense, (0, 0), [features(text)], y, rows) for y in (target, other)]
-    assert shares[0] == shares[1]
-    assert shares[0][0] < MIN_SHARE
+    found = [shares(dense, (0, 0), [features(text)], y, rows) for y in (target, other)]
+    assert found[0] == found[1]
+    assert found[0][0] < MIN_SHARE
 
 
 def test_column_that_says_nothing_is_left_out_and_never_embedded():

@@ -38,7 +38,7 @@ def test_axes_are_standardised_over_the_training_rows():
 def test_directions_are_the_principal_ones_of_the_training_rows():
     embeddings, counts = column(60, 8)
     rows = as_rows(embeddings, counts)
-    (projection,) = TextProjection.along_directions([(embeddings, counts)], 8)
+    projection = TextProjection.along_directions(embeddings, counts)
     _, widths, directions = np.linalg.svd(rows - rows.mean(0), full_matrices=False)
     n_kept = len(projection.scale)
     share = np.cumsum(widths**2) / (widths**2).sum()
@@ -52,16 +52,26 @@ def test_directions_are_the_principal_ones_of_the_training_rows():
     assert (counts == 0).any()
 
 
-def test_few_texts_need_few_features_and_columns_share_what_there_is():
+def test_few_texts_need_few_directions():
     few, many = column(4, 30, seed=1), column(200, 30, seed=2)
-    first, second = TextProjection.along_directions([few, many], 12)
-    assert len(first.scale) <= 3
-    assert len(first.scale) + len(second.scale) == 12
+    assert len(TextProjection.along_directions(*few).scale) <= 3
+    assert len(TextProjection.along_directions(*many).scale) > 12
+
+
+def test_a_narrow_projection_has_the_first_directions_and_the_added_ones():
+    embeddings, counts = column(60, 8)
+    wide = TextProjection.along_directions(embeddings, counts)
+    added = torch.randn(8, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    narrow = wide.narrow(2, [added], [4.0])
+    features = narrow(embeddings)
+    torch.testing.assert_close(features[:, :2], wide(embeddings)[:, :2])
+    expected = (embeddings.double() - wide.center) @ added / 4
+    torch.testing.assert_close(features[:, 2], expected.float())
 
 
 def test_a_column_with_one_text_is_one_feature_that_is_zero():
     embeddings = torch.randn(1, 9, generator=torch.Generator().manual_seed(0))
-    (projection,) = TextProjection.along_directions([(embeddings, torch.tensor([7]))], 9)
+    projection = TextProjection.along_directions(embeddings, torch.tensor([7]))
     assert projection.scale.tolist() == [1.0]
     features = projection(embeddings.clone())
     assert features.shape == (1, 1)
@@ -71,7 +81,7 @@ def test_a_column_with_one_text_is_one_feature_that_is_zero():
 @pytest.mark.parametrize("n_rows", [1, 5, 255, 256, 257, 600])
 def test_a_text_has_the_same_bits_whatever_its_place(n_rows):
     embeddings, counts = column(600, 24)
-    (projection,) = TextProjection.along_directions([(embeddings, counts)], 24)
+    projection = TextProjection.along_directions(embeddings, counts)
     features = projection(embeddings)
     assert torch.equal(projection(embeddings[-n_rows:]), features[-n_rows:])
     assert torch.equal(projection(embeddings[:n_rows]), features[:n_rows])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.columns.bins import find_bins
+from tabnsm.columns.recurring_days import DateFeatures, find_recurring_days
 from tabnsm.columns.target_means import TargetMeans
 from tabnsm.work_folder import WorkFolder
 
@@ -31,9 +32,16 @@ class Dense(Protocol):
         """Add the features of `fit_means`."""
 
     def fit_means(
-        self, target: NDArray[np.float64], rows: NDArray[np.int64] | None, sizes: Sequence[int]
+        self,
+        target: NDArray[np.float64],
+        rows: NDArray[np.int64] | None,
+        sizes: Sequence[int],
+        dates: Sequence[DateFeatures],
     ) -> tuple[TargetMeans, Any]:
-        """Means of the target, and the features that they are; see `TargetMeans.fit`."""
+        """Means of the target, and the features that they are; see `TargetMeans.fit`.
+
+        Where all features are on this machine, they are also of days that recur.
+        """
 
     def find_bins(
         self, rows: NDArray[np.int64] | None, is_number: Bools, n_features: int, n_bins: int
@@ -47,10 +55,22 @@ class _Features:
     array: Floats
 
     def fit_means(
-        self, target: NDArray[np.float64], rows: NDArray[np.int64] | None, sizes: Sequence[int]
+        self,
+        target: NDArray[np.float64],
+        rows: NDArray[np.int64] | None,
+        sizes: Sequence[int],
+        dates: Sequence[DateFeatures],
     ) -> tuple[TargetMeans, Floats]:
         """Means of the target, and the features that they are, (n_rows, n_added)."""
-        return TargetMeans.fit(self.array, target, rows, sizes)
+        means, features = TargetMeans.fit(self.array, target, rows, sizes)
+        days = find_recurring_days(self.array, sizes, dates, target, rows)
+        if not days:
+            return means, features
+        added = TargetMeans([found.part for found in days]).transform(self.array)
+        for k, found in enumerate(days):
+            added[found.rows, k] = found.held_out
+        parts = [*means.parts, *(found.part for found in days)]
+        return TargetMeans(parts), np.hstack([features, added])
 
     def find_bins(
         self, rows: NDArray[np.int64] | None, is_number: Bools, n_features: int, n_bins: int

@@ -107,11 +107,9 @@ def extend_encoder(
     # Means of the target are laid out behind all other dense features.
     own = ExtendedEncoder(extended, _places(encoder, extended, own_only=True), {})
     codes = _new_codes(encoder, specs)
-    meta["target_means"] = [
-        fact | {"feature": int(own.place_of[fact["feature"]])} for fact in means
-    ]
+    meta["target_means"] = [_moved(fact, own.place_of) for fact in means]
     for k, fact in enumerate(means):
-        if fact["feature"] in codes:
+        if fact.get("feature") in codes:
             values = tensors[f"target_means.{k}.values"].long()
             moved = torch.from_numpy(codes[fact["feature"]])[values].float()
             tensors[f"target_means.{k}.values"] = moved  # ascending: only the last code moves
@@ -119,6 +117,13 @@ def extend_encoder(
     result = ExtendedEncoder(extended, _places(encoder, extended), codes)
     extended.bins = _bins(encoder, result, table, rows)
     return result
+
+
+def _moved(fact: dict[str, Any], place_of: NDArray[np.int64]) -> dict[str, Any]:
+    """The facts of a mean of the target whose features have other places."""
+    if "features" in fact:
+        return fact | {"features": [int(place_of[feature]) for feature in fact["features"]]}
+    return fact | {"feature": int(place_of[fact["feature"]])}
 
 
 def _rebuilt(

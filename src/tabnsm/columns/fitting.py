@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.standardize import Standardizer
-from tabnsm.errors import InvalidOptionError
+from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.tables.column import Column
 from tabnsm.tables.date_format import DateFormat
 from tabnsm.tables.reading import ReadingNotes, Unreadable
@@ -139,3 +139,15 @@ def warn_reading(fitted: Sequence[FittedColumn]) -> None:
         },
     )
     notes.warn(fitting=True)
+
+
+def row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Numbers of the fit rows, given as such or as a mask; None, for all, stays None."""
+    if rows is None:
+        return None
+    chosen = np.asarray(rows)
+    if chosen.dtype == bool:
+        chosen = np.flatnonzero(chosen)
+    if len(chosen) == 0:
+        raise InvalidDataError(f"fit_rows must hold at least 1 of the {n_rows} rows, got none.")
+    return chosen.astype(np.int64, copy=False)

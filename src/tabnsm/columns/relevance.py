@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from tabnsm.columns.encoded import TextFeatures
 from tabnsm.columns.target_means import scaled
+from tabnsm.columns.text_direction import TextDirection, find_direction
+from tabnsm.text.projection import TextProjection
 
 if TYPE_CHECKING:
     from sklearn.model_selection import KFold
@@ -20,22 +22,25 @@ Floats = NDArray[np.float64]
 MAX_ROWS, MIN_ROWS = 10_000, 200
 MIN_SHARE = 0.005
 """Share of the residual's variance that text must explain in rows that it did not see."""
+MIN_SHARE_OF_DIRECTION = 0.05
+"""The same of one direction of the whole embedding, in rows whose texts it did not see."""
 N_FOLDS = 3
 _ALPHAS = (10.0, 100.0, 1000.0)
 _MAX_CODES = 255
 
 
-def text_shares(
+def text_relevance(
     dense: NDArray[np.float32],
     category_sizes: Sequence[int],
     texts: Sequence[TextFeatures],
+    projections: Sequence[TextProjection],
     target: Floats,
     rows: NDArray[np.int64] | None,
-) -> list[float] | None:
-    """Share of what the other columns leave open that each text column explains, cross-fitted.
+) -> tuple[list[float], list[list[TextDirection]]] | None:
+    """What each text column says beyond the other columns, cross-fitted.
 
-    Boosted trees on the other columns leave residuals, a ridge regression on the features of a
-    text column explains them or not.
+    Boosted trees on the other columns leave residuals; ridge regressions on the features of a
+    text column, and on its whole embedding, explain them or not.
 
     Parameters
     ----------
@@ -44,24 +49,33 @@ def text_shares(
     category_sizes : sequence of int
         Number of codes of each of them, 0 for a number.
     texts : sequence of TextFeatures
+        Embeddings.
+    projections : sequence of TextProjection
+        From embeddings to features.
     target : ndarray of float64, shape (n, t)
     rows : ndarray of int64 or None
         Fit rows; None for all.
 
     Returns
     -------
-    list of float or None
-        The largest share over the targets; None where there are too few rows to tell.
+    tuple of list of float and list of list of TextDirection, or None
+        For each text column the largest share of a residual that its features explain, and the
+        directions of its embedding that are worth a feature, at most one for each target. None
+        where there are too few rows to tell.
     """
     shares = [0.0] * len(texts)
-    for known, y in _samples(target, rows, len(dense)):
+    directions: list[list[TextDirection]] = [[] for _ in texts]
+    for known, y in samples(target, rows, len(dense)):
         if len(known) < MIN_ROWS:
             return None
-        residual = _residual(dense[known], category_sizes, y)
-        for k, text in enumerate(texts):
-            features = text.values[text.index[known]].double().numpy()
+        residual = residual_of(dense[known], category_sizes, y)
+        for k, (text, project) in enumerate(zip(texts, projections, strict=True)):
+            features = project(text.values[text.index[known]]).double().numpy()
             shares[k] = max(shares[k], _explained(features, residual))
-    return shares
+            found = find_direction(text, project.center, known, residual)
+            if found.share >= MIN_SHARE_OF_DIRECTION:
+                directions[k].append(found)
+    return shares, directions
 
 
 def code_shares(
@@ -76,19 +90,19 @@ def code_shares(
     others = [k for k in range(dense.shape[1]) if k not in places]
     sizes = [category_sizes[k] for k in others]
     shares = [0.0] * len(codes)
-    for known, y in _samples(target, rows, len(dense)):
+    for known, y in samples(target, rows, len(dense)):
         if len(known) < MIN_ROWS:
             return None
-        residual = _residual(dense[known][:, others], sizes, y)
+        residual = residual_of(dense[known][:, others], sizes, y)
         total = np.square(residual - residual.mean()).sum() or 1.0
         for k, column in enumerate(codes):
             own = [category_sizes[feature] for feature in column]
-            left = _residual(dense[known][:, list(column)], own, residual)
+            left = residual_of(dense[known][:, list(column)], own, residual)
             shares[k] = max(shares[k], float(1 - np.square(left).sum() / total))
     return shares
 
 
-def _samples(
+def samples(
     target: Floats, rows: NDArray[np.int64] | None, n_rows: int
 ) -> Iterator[tuple[NDArray[np.int64], Floats]]:
     """Of each target some of the fit rows that have it, and its values without the extremes."""
@@ -101,7 +115,7 @@ def _samples(
         yield known, np.clip(some, *np.quantile(some, (0.01, 0.99))) if len(some) else some
 
 
-def _residual(dense: NDArray[np.float32], category_sizes: Sequence[int], y: Floats) -> Floats:
+def residual_of(dense: NDArray[np.float32], category_sizes: Sequence[int], y: Floats) -> Floats:
     """What boosted trees on the other columns leave of the target, in rows they did not see."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.model_selection import cross_val_predict

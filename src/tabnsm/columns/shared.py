@@ -27,11 +27,13 @@ from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Layout
 from tabnsm.columns.matched import MatchedTable
 from tabnsm.columns.notes import RowNotes
+from tabnsm.columns.recurring_days import DateFeatures
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.standardize import Standardizer
 from tabnsm.columns.table_encoder import TableEncoder
-from tabnsm.columns.target_means import FoundMeans, MeansFit, TargetMeans, ValueMeans, best_means
+from tabnsm.columns.target_means import FoundMeans, MeansFit, TargetMeans, best_means
 from tabnsm.columns.text import TextColumns
+from tabnsm.columns.value_means import ValueMeans
 from tabnsm.errors import warn
 from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
@@ -196,9 +198,16 @@ class SharedDense:
         self.means = added
 
     def fit_means(
-        self, target: NDArray[np.float64], rows: Rows | None, sizes: Sequence[int]
+        self,
+        target: NDArray[np.float64],
+        rows: Rows | None,
+        sizes: Sequence[int],
+        dates: Sequence[DateFeatures],
     ) -> tuple[TargetMeans, CrossFitted]:
-        """Means of the target, and their values in the rows that they come from."""
+        """Means of the target, and their values in the rows that they come from.
+
+        Days that recur are left to fits on one machine.
+        """
         tasks = [(self.encoder.config, share, tuple(sizes)) for share in self._shares()]
         found = [e for part in self._run("Means of the target", _means_share, tasks) for e in part]
         best = best_means(sorted(found, key=lambda entry: entry[0].feature))
@@ -246,7 +255,7 @@ class SharedDense:
 
 
 class _TextTask(TextColumns):
-    """Text columns, which one task reads, embeds and projects."""
+    """Text columns, which one task reads and embeds."""
 
     given: FitInput
     run: Run

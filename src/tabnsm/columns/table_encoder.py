@@ -15,22 +15,27 @@ from tabnsm.columns.code import CodeColumns
 from tabnsm.columns.config import EncoderConfig
 from tabnsm.columns.dense import Dense, make_dense
 from tabnsm.columns.encoded import EncodedTable, TextFeatures
-from tabnsm.columns.fitting import FitScope, FittedColumn, warn_reading
+from tabnsm.columns.fitting import FitScope, FittedColumn, row_numbers, warn_reading
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.kinds import KINDS, fit_columns
 from tabnsm.columns.layout import Feature, Layout
 from tabnsm.columns.matched import MatchedTable, warn_about_names
 from tabnsm.columns.notes import RowNotes
-from tabnsm.columns.relevance import MIN_SHARE, code_shares, text_shares
+from tabnsm.columns.recurring_days import date_features
+from tabnsm.columns.relevance import MIN_SHARE, code_shares
 from tabnsm.columns.report import ColumnReport
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.target_means import MAX_FEATURES, TargetMeans
 from tabnsm.columns.text import NO_SHARE, TextColumns, leave_out_text
+from tabnsm.columns.text_direction import Directions
+from tabnsm.columns.value_means import DayMeans, Means
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
 from tabnsm.text.encoder import TextEncoder
 from tabnsm.work_folder import WorkFolder
+
+Texts = tuple[TextFeatures, ...]
 
 
 class TableEncoder:
@@ -99,12 +104,12 @@ class TableEncoder:
         fit_rows: Any = None,
         seconds_left: SecondsLeft | None = None,
         folder: WorkFolder | None = None,
-    ) -> tuple[TextFeatures, ...]:
+    ) -> Texts:
         """Fit every column, one after the other, and embed the text: the first half of a fit.
 
         With a `folder`, embeddings are kept in its files.
         """
-        rows = _row_numbers(fit_rows, table.n_rows)
+        rows = row_numbers(fit_rows, table.n_rows)
         self._check_names(table)
         with table.keep_columns():
             matched = MatchedTable.at_fit(table, folder)
@@ -120,7 +125,7 @@ class TableEncoder:
     def encode_fitted(
         self,
         table: Table,
-        texts: tuple[TextFeatures, ...],
+        texts: Texts,
         fit_rows: Any = None,
         target: NDArray[np.float64] | None = None,
         folder: WorkFolder | None = None,
@@ -129,45 +134,59 @@ class TableEncoder:
 
         With a `folder`, the features are in a file of its, one after the other.
         """
-        rows = _row_numbers(fit_rows, table.n_rows)
-        n_means = 0 if target is None else MAX_FEATURES * target.shape[1]
+        rows = row_numbers(fit_rows, table.n_rows)
+        n_dates = len(date_features(self._groups, self._layout))
+        n_means = 0 if target is None else (MAX_FEATURES + n_dates) * target.shape[1]
         dense = make_dense(folder, "columns", table.n_rows, self._layout.n_dense, n_means)
         with table.keep_columns():
             self.write_features(MatchedTable.at_fit(table, folder), dense.array)
-        if target is not None:
-            texts = self._fit_to_target(dense, texts, target, rows)
+        if target is None:
+            texts = self._text_features(texts, (), folder)
+        else:
+            texts = self._fit_to_target(dense, texts, target, rows, folder)
         self.bins = self._find_bins(dense, rows)
         return EncodedTable(torch.from_numpy(dense.array), texts)
 
     def _fit_to_target(
         self,
         dense: Dense,
-        texts: tuple[TextFeatures, ...],
+        texts: Texts,
         target: NDArray[np.float64],
         rows: NDArray[np.int64] | None,
-    ) -> tuple[TextFeatures, ...]:
+        folder: WorkFolder | None = None,
+    ) -> Texts:
         """Add means of the target, and leave out text and codes that say nothing about it."""
         if self.config.select_text:
             self._select_codes(dense, bool(texts), target, rows)
         if self.config.target_means:
             sizes = self.category_sizes[: dense.array.shape[1]]
-            means, added = dense.fit_means(target, rows, sizes)
+            dates = date_features(self._groups, self._layout)
+            means, added = dense.fit_means(target, rows, sizes, dates)
             self._finish(self._groups, self._has_names, means)
             dense.append(added)
+        directions: Directions = ()
         if texts and self.config.select_text and self.config.text_columns == "separate":
-            shares = text_shares(dense.array, self.category_sizes, texts, target, rows)
-            if shares is not None and dense.array.shape[1]:
-                kept = [share >= MIN_SHARE for share in shares]
-                texts = self._text_group().keep(kept, texts)
-                gone = iter(kept)
-                self.specs = [
-                    replace(spec, kind="drop", note=NO_SHARE)
-                    if spec.kind == "text" and not next(gone)
-                    else spec
-                    for spec in self.specs
-                ]
-                self._finish(self._groups, self._has_names, self._means)
-        return texts
+            group, sizes = self._text_group(), self.category_sizes
+            before = {spec.position for spec in group.specs}
+            texts, directions = group.select(dense.array, sizes, texts, target, rows)
+            self._drop(before - {spec.position for spec in group.specs})
+        return self._text_features(texts, directions, folder)
+
+    def _drop(self, positions: set[int]) -> None:
+        """Mark columns that say nothing about the target."""
+        self.specs = [
+            replace(spec, kind="drop", note=NO_SHARE) if spec.position in positions else spec
+            for spec in self.specs
+        ]
+
+    def _text_features(
+        self, texts: Texts, directions: Directions, folder: WorkFolder | None
+    ) -> Texts:
+        """Features of embedded texts; how many there are is known only then."""
+        block = self._text_group().block
+        features = () if block is None else block.project(texts, directions, folder)
+        self._finish(self._groups, self._has_names, self._means)
+        return features
 
     def _select_codes(
         self,
@@ -180,8 +199,8 @@ class TableEncoder:
         group = next(group for group in self._groups if isinstance(group, CodeColumns))
         columns = np.array(self.feature_columns[: dense.array.shape[1]])
         codes = [np.flatnonzero(columns == spec.position).tolist() for spec in group.specs]
-        found = dense.array
-        shares = code_shares(found, self.category_sizes, codes, target, rows) if codes else None
+        sizes = self.category_sizes
+        shares = code_shares(dense.array, sizes, codes, target, rows) if codes else None
         gone = {
             spec.position
             for spec, share in zip(group.specs, shares or (), strict=shares is not None)
@@ -191,10 +210,7 @@ class TableEncoder:
         if not gone or not (kept.any() or has_text):
             return
         group.specs = [spec for spec in group.specs if spec.position not in gone]
-        self.specs = [
-            replace(spec, kind="drop", note=NO_SHARE) if spec.position in gone else spec
-            for spec in self.specs
-        ]
+        self._drop(gone)
         self._finish(self._groups, self._has_names)
         dense.keep(kept)
 
@@ -309,10 +325,10 @@ class TableEncoder:
     def _check_names(self, table: Table) -> None:
         unknown = [name for name in self.config.column_kinds if name not in table.names]
         if unknown:
+            known = ", ".join(map(repr, table.names[:10]))
             raise InvalidOptionError(
                 f"column_kinds must name columns of the table, got {', '.join(map(repr, unknown))}."
-                f" The columns are {', '.join(map(repr, table.names[:10]))}"
-                f"{', ...' if table.n_columns > 10 else ''}."
+                f" The columns are {known}{', ...' if table.n_columns > 10 else ''}."
             )
 
     def _fit_each(self, table: MatchedTable, scope: FitScope) -> list[FittedColumn]:
@@ -338,7 +354,7 @@ class TableEncoder:
         table: MatchedTable,
         rows: NDArray[np.int64] | None,
         seconds_left: SecondsLeft | None,
-    ) -> tuple[TextFeatures, ...]:
+    ) -> Texts:
         """Fit each group as a whole; one that takes too long is left out."""
         texts: list[TextFeatures] = []
         for k, group in enumerate(groups):
@@ -359,16 +375,18 @@ class TableEncoder:
         self._has_names = has_names
         layout = Layout.of(groups, self._names)
         self._n_own = layout.n_dense
-        self._layout = layout.with_dense(
-            [
-                Feature(f"{layout.names[part.feature]}_target_mean", layout.columns[part.feature])
-                for part in self._means.parts
-            ]
-        )
+        self._layout = layout.with_dense([self._mean(part, layout) for part in self._means.parts])
         self.feature_names = self._layout.names
         self.feature_columns = self._layout.columns
         self.category_sizes = self._layout.category_sizes
         self.n_features = len(self._layout.names)
+
+    def _mean(self, part: Means, layout: Layout) -> Feature:
+        """Name and column of a mean of the target."""
+        position = layout.columns[part.feature]
+        column = next(spec.name for spec in self.specs if spec.position == position)
+        name = column if isinstance(part, DayMeans) else layout.names[part.feature]
+        return Feature(f"{name}_{part.suffix}", position)
 
     def write_features(self, table: MatchedTable, dense: NDArray[np.float32]) -> RowNotes:
         """Write all features but text; what the rows hold that the fit rows did not."""
@@ -384,14 +402,3 @@ class TableEncoder:
             return None
         is_number = np.array(self.category_sizes[: dense.array.shape[1]]) == 0
         return dense.find_bins(rows, is_number, self.n_features, self.config.n_bins)
-
-
-def _row_numbers(rows: Any, n_rows: int) -> NDArray[np.int64] | None:
-    if rows is None:
-        return None
-    chosen = np.asarray(rows)
-    if chosen.dtype == bool:
-        chosen = np.flatnonzero(chosen)
-    if len(chosen) == 0:
-        raise InvalidDataError(f"fit_rows must hold at least 1 of the {n_rows} rows, got none.")
-    return chosen.astype(np.int64, copy=False)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from tabnsm.columns.large import LARGE_ROWS, row_slices, sample_rows
+from tabnsm.columns.value_means import DayMeans, Means, ValueMeans
 
 Floats = NDArray[np.float64]
 
@@ -28,36 +27,6 @@ MAX_FEATURES = 8
 _PRIOR_LIMITS = (0.1, 1000.0)
 
 
-@dataclass(frozen=True)
-class ValueMeans:
-    """The means of one target by the values of one encoded feature.
-
-    Parameters
-    ----------
-    feature : int
-        Position of the encoded feature.
-    target : int
-        Which target.
-    values : ndarray of float32
-        Its values in the fit rows, ascending.
-    means : ndarray of float32
-        Shrunken mean of each value, standardised, 0 where nothing is known.
-    gain : float
-        Share of the target's variance that it explains in rows that were left out of it.
-    """
-
-    feature: int
-    target: int
-    values: NDArray[np.float32]
-    means: NDArray[np.float32]
-    gain: float
-
-    def look_up(self, column: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Mean of each row's value; 0, the mean of all, for a value never seen."""
-        place = np.searchsorted(self.values, column).clip(max=len(self.values) - 1)
-        return np.where(self.values[place] == column, self.means[place], np.float32(0))
-
-
 class TargetMeans:
     """Features that hold the mean of the target for a value of another feature.
 
@@ -67,7 +36,7 @@ class TargetMeans:
 
     Parameters
     ----------
-    parts : sequence of ValueMeans
+    parts : sequence of ValueMeans or DayMeans
 
     Examples
     --------
@@ -80,8 +49,8 @@ class TargetMeans:
     (1, (1000, 1), True)
     """
 
-    def __init__(self, parts: Sequence[ValueMeans] = ()) -> None:
-        self.parts = list(parts)
+    def __init__(self, parts: Sequence[Means] = ()) -> None:
+        self.parts: list[Means] = list(parts)
 
     @classmethod
     def fit(
@@ -127,34 +96,33 @@ class TargetMeans:
         features = np.empty((len(dense), len(self.parts)), dtype=np.float32)
         for k, part in enumerate(self.parts):
             for rows in row_slices(len(dense)):
-                features[rows, k] = part.look_up(dense[rows, part.feature])
+                features[rows, k] = part.apply(dense[rows])
         return features
 
     def to_state(self) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
         """Tensors and JSON-able facts."""
-        tensors = {}
+        tensors: dict[str, Tensor] = {}
+        facts: list[dict[str, Any]] = []
         for k, part in enumerate(self.parts):
-            tensors[f"target_means.{k}.values"] = torch.from_numpy(part.values)
-            tensors[f"target_means.{k}.means"] = torch.from_numpy(part.means)
-        facts = [
-            {"feature": part.feature, "target": part.target, "gain": part.gain}
-            for part in self.parts
-        ]
+            own, fact = part.to_state()
+            tensors |= {f"target_means.{k}.{name}": tensor for name, tensor in own.items()}
+            facts.append(fact)
         return tensors, facts
 
     @classmethod
     def from_state(cls, tensors: Mapping[str, Tensor], facts: Sequence[Mapping[str, Any]]) -> Self:
         """Rebuild what `to_state` gave."""
-        return cls(
-            [
-                ValueMeans(
-                    values=tensors[f"target_means.{k}.values"].numpy().copy(),
-                    means=tensors[f"target_means.{k}.means"].numpy().copy(),
-                    **fact,
-                )
-                for k, fact in enumerate(facts)
-            ]
-        )
+        parts: list[Means] = []
+        for k, fact in enumerate(facts):
+            prefix = f"target_means.{k}."
+            own = {
+                name.removeprefix(prefix): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
+            kind = DayMeans if "features" in fact else ValueMeans
+            parts.append(kind.from_state(own, fact))
+        return cls(parts)
 
 
 FoundMeans = tuple[ValueMeans, Floats]
@@ -249,7 +217,7 @@ def _fit_feature(
     if gain < MIN_GAIN:
         return None
     scale = held_out.std() or 1.0
-    means = (_shrunken_means(code, y, len(values)) / scale).astype(np.float32)
+    means = (shrunken_means(code, y, len(values)) / scale).astype(np.float32)
     return ValueMeans(feature, target, values, means, float(gain)), held_out / scale
 
 
@@ -259,12 +227,12 @@ def _cross_fit(
     held_out = np.zeros(len(y))
     for fold in range(N_FOLDS):
         inside = folds == fold
-        means = _shrunken_means(code[~inside], y[~inside], n_values)
+        means = shrunken_means(code[~inside], y[~inside], n_values)
         held_out[inside] = means[code[inside]]
     return held_out
 
 
-def _shrunken_means(code: NDArray[np.int64], y: Floats, n_values: int) -> Floats:
+def shrunken_means(code: NDArray[np.int64], y: Floats, n_values: int) -> Floats:
     """Means by value, drawn to 0 by as many rows as the noise within values asks for."""
     count = np.bincount(code, minlength=n_values).astype(np.float64)
     total = np.bincount(code, weights=y, minlength=n_values)

@@ -16,10 +16,12 @@ from tabnsm.columns.fitting import ColumnToFit, FittedColumn, join_notes
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.layout import Feature
 from tabnsm.columns.matched import MatchedTable
+from tabnsm.columns.relevance import MIN_SHARE, text_relevance
 from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.standardize import Standardizer
 from tabnsm.columns.strings import describe_strings
 from tabnsm.columns.text_block import TextBlock
+from tabnsm.columns.text_direction import Directions
 from tabnsm.errors import InvalidOptionError, warn
 from tabnsm.tables.column import Factor
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
@@ -63,23 +65,42 @@ class TextColumns(ColumnGroup):
     def fit_together(
         self, table: MatchedTable, rows: NDArray[np.int64] | None, seconds_left: SecondsLeft | None
     ) -> tuple[TextFeatures, ...]:
-        """Load the encoder and embed all rows; may raise TextTooSlowError."""
+        """Load the encoder and embed all rows; may raise TextTooSlowError.
+
+        What is returned are embeddings, of which `project` makes features.
+        """
         if not self.specs:
             return ()
         block = TextBlock.create(self.config, seconds_left)
         factors = self._factors(table)
-        texts = block.fit_transform(factors, rows, seconds_left, table.folder)
+        texts = block.fit(factors, rows, seconds_left, table.folder)
         self.block = block
         return texts
 
-    def keep(self, kept: Sequence[bool], texts: Sequence[TextFeatures]) -> tuple[TextFeatures, ...]:
-        """Leave out some of the columns; the features of the others."""
-        self.specs = list(compress(self.specs, kept))
+    def select(
+        self,
+        dense: NDArray[np.float32],
+        category_sizes: Sequence[int],
+        texts: tuple[TextFeatures, ...],
+        target: NDArray[np.float64],
+        rows: NDArray[np.int64] | None,
+    ) -> tuple[tuple[TextFeatures, ...], Directions]:
+        """Leave out the columns that say nothing about the target; what the others say about it.
+
+        Parameters are those of `text_relevance`; with too few rows to tell, all are kept.
+        """
         assert self.block is not None
+        found = text_relevance(dense, category_sizes, texts, self.block.narrow(), target, rows)
+        if found is None:
+            return texts, ()
+        shares, directions = found
+        # A table of nothing but text keeps all of it.
+        kept = [not dense.shape[1] or share >= MIN_SHARE for share in shares]
+        self.specs = list(compress(self.specs, kept))
         self.block.keep(kept)
         if not self.specs:
             self.block = None
-        return tuple(compress(texts, kept))
+        return tuple(compress(texts, kept)), list(compress(directions, kept))
 
     def encode_distinct(self, table: MatchedTable) -> tuple[TextFeatures, ...]:
         """Embed new rows."""

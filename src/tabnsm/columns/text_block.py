@@ -14,12 +14,13 @@ from torch import Tensor
 
 from tabnsm.columns.encoded import TextFeatures
 from tabnsm.columns.joined import all_distinct, join_texts
+from tabnsm.columns.text_direction import Directions
 from tabnsm.errors import InvalidOptionError, ModelFileError, warn
 from tabnsm.tables.column import Factor
 from tabnsm.tables.stored import parts_of
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError, embed_texts
 from tabnsm.text.encoder import TextEncoder, load_encoder, recall_encoder
-from tabnsm.text.projection import TextProjection
+from tabnsm.text.projection import TextProjection, share_out
 from tabnsm.work_folder import WorkFolder
 
 if TYPE_CHECKING:
@@ -174,14 +175,26 @@ class TextBlock:
             "note": self.note,
         }
 
-    def fit_transform(
+    def narrow(self, directions: Directions = ()) -> list[TextProjection]:
+        """Projections that share `n_text_features`, with a further feature for each direction."""
+        if self._projections[0].directions is None:
+            return self._projections
+        total = self.config.n_text_features or self.encoder.d_text
+        widths = share_out([len(found.scale) for found in self._projections], total)
+        added = directions or [()] * len(widths)
+        return [
+            found.narrow(width, [each.weights for each in own], [each.scale for each in own])
+            for found, width, own in zip(self._projections, widths, added, strict=True)
+        ]
+
+    def fit(
         self,
         factors: Iterable[Factor],
         rows: NDArray[np.int64] | None,
         seconds_left: SecondsLeft | None = None,
         folder: WorkFolder | None = None,
     ) -> tuple[TextFeatures, ...]:
-        """Embed all rows; what becomes of the embeddings is learned from the fit rows.
+        """Embed all rows, and find the directions of the fit rows; `project` makes features.
 
         Parameters
         ----------
@@ -197,7 +210,7 @@ class TextBlock:
         Returns
         -------
         tuple of TextFeatures
-            Of the joined text, or of each text column.
+            Embeddings of the joined text, or of each text column.
 
         Raises
         ------
@@ -212,15 +225,43 @@ class TextBlock:
             torch.from_numpy(np.bincount(index if rows is None else index[rows], minlength=len(e)))
             for index, e in zip(indices, embeddings, strict=True)
         ]
-        n_features = self.config.n_text_features
-        if self._is_joined and not n_features:
-            self._projections = [TextProjection.along_axes(embeddings[0], counts[0])]
+        if self._is_joined and not self.config.n_text_features:
+            find = TextProjection.along_axes
         else:
             # NOTE[DIFF]: the paper keeps all dimensions, most of which hold noise on few rows.
-            self._projections = TextProjection.along_directions(
-                list(zip(embeddings, counts, strict=True)), n_features or self.encoder.d_text
-            )
-        return self._features(embeddings, indices, folder)
+            find = TextProjection.along_directions
+        self._projections = [find(*pair) for pair in zip(embeddings, counts, strict=True)]
+        pairs = zip(embeddings, map(torch.from_numpy, indices), strict=True)
+        return tuple(TextFeatures(*pair) for pair in pairs)
+
+    def project(
+        self,
+        texts: Sequence[TextFeatures],
+        directions: Directions = (),
+        folder: WorkFolder | None = None,
+    ) -> tuple[TextFeatures, ...]:
+        """Features of what `fit` embedded, as many as the options allow.
+
+        Parameters
+        ----------
+        texts : sequence of TextFeatures
+            Embeddings.
+        directions : sequence of sequence of TextDirection
+            What each column says about the targets, a further feature each.
+        folder : WorkFolder or None
+            Where features are kept; None is in memory.
+
+        Returns
+        -------
+        tuple of TextFeatures
+        """
+        self._projections = self.narrow(directions)
+        embeddings, indices = [t.values for t in texts], [t.index for t in texts]
+        features = self._features(embeddings, indices, folder)
+        for text, own in zip(features, directions, strict=bool(directions)):
+            for place, found in enumerate(own, text.values.shape[1] - len(own)):
+                text.values[found.texts, place] = (found.held_out / found.scale).float()
+        return features
 
     def transform(
         self, factors: Iterable[Factor], folder: WorkFolder | None = None
@@ -241,7 +282,7 @@ class TextBlock:
         """
         texts, indices = self._distinct(factors, folder)
         embeddings = self._embed_all(*all_distinct(texts, folder), None, folder)
-        return self._features(embeddings, indices, folder)
+        return self._features(embeddings, list(map(torch.from_numpy, indices)), folder)
 
     def _distinct(
         self, factors: Iterable[Factor], folder: WorkFolder | None
@@ -258,14 +299,14 @@ class TextBlock:
     def _features(
         self,
         embeddings: list[Tensor],
-        indices: list[NDArray[np.int64]],
+        indices: list[Tensor],
         folder: WorkFolder | None,
     ) -> tuple[TextFeatures, ...]:
         features = []
         for k, (project, index) in enumerate(zip(self._projections, indices, strict=True)):
             shape = (len(embeddings[k]), len(project.scale))
             out = None if folder is None else torch.from_numpy(folder.empty(f"text_{k}", shape))
-            features.append(TextFeatures(project(embeddings[k], out), torch.from_numpy(index)))
+            features.append(TextFeatures(project(embeddings[k], out), index))
         return tuple(features)
 
     def _report_truncated(self, texts: Sequence[str]) -> None:

@@ -195,9 +195,13 @@ def _target_means(encoder: TableEncoder, arrays: Arrays) -> list[Entry]:
     entries = []
     parts = zip(encoder._means.parts, encoder.target_mean_features, strict=True)
     for k, (part, at) in enumerate(parts):
-        names = {name: f"target_means.{k}.{name}" for name in ("values", "means")}
-        arrays |= {names[name]: getattr(part, name) for name in names}
-        entries.append({"feature": part.feature, "at": at, **names})
+        means, look_up = f"target_means.{k}.means", []
+        arrays[means] = part.means
+        for j, (feature, values) in enumerate(part.look_ups):
+            name = f"target_means.{k}.values.{j}"
+            arrays[name] = values
+            look_up.append([feature, name])
+        entries.append({"look_up": look_up, "at": at, "means": means})
     return entries
 
 

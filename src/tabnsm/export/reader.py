@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnxruntime import InferenceSession
 
-VERSION, TOKENS_PER_RUN, ROUNDING, CPU = 1, 4096, 1e-9, ["CPUExecutionProvider"]
+VERSION, TOKENS_PER_RUN, ROUNDING, CPU = 2, 4096, 1e-9, ["CPUExecutionProvider"]
 COMMA = r"[+\-\u2212]?(\d*|\d{1,3}([.'\u2019 \xa0\u2009\u202f])\d{3}(\2\d{3})*),\d+([eE][+-]?\d+)?"
 Entry = dict[str, Any]
 
@@ -71,9 +71,10 @@ class ExportedModel:
         for entry in self.facts["columns"]:
             self._write(entry, columns[entry["name"]], x)
         for part in self.facts["target_means"]:
-            values, column = self.arrays[part["values"]], x[:, part["feature"]]
-            place = np.searchsorted(values, column).clip(max=len(values) - 1)
-            x[:, part["at"]] = (values[place] == column) * self.arrays[part["means"]][place]
+            pairs = [(self.arrays[values], x[:, feature]) for feature, values in part["look_up"]]
+            at = tuple(np.searchsorted(v, row).clip(max=len(v) - 1) for v, row in pairs)
+            known = np.all([v[k] == row for (v, row), k in zip(pairs, at, strict=True)], axis=0)
+            x[:, part["at"]] = known * self.arrays[part["means"]][at]
         for group in self.facts["text"]:
             parts = [[self._written(value) or "" for value in columns[k]] for k in group["columns"]]
             self._write_text(group, [" ".join(row) for row in zip(*parts, strict=True)], x)

@@ -42,25 +42,26 @@ class TextProjection:
         return cls(center, torch.where(spread > _ROUNDING * center.abs(), spread, 1.0))
 
     @classmethod
-    def along_directions(
-        cls, columns: Sequence[tuple[Tensor, Tensor]], n_features: int
-    ) -> list[TextProjection]:
-        """Find the principal directions of each of several columns.
+    def along_directions(cls, embeddings: Tensor, counts: Tensor) -> TextProjection:
+        """The principal directions of a column, as many as `KEPT_VARIANCE` needs, one at least.
 
-        Every column gets what it needs for `KEPT_VARIANCE`, or an even share of what the others
-        leave of `n_features`. The target plays no part. A column is the embeddings of its distinct
-        texts, and the training rows with each; it gets one feature at least.
+        `counts` are the training rows with each distinct text. The target plays no part.
         """
-        spectra = [_spectrum(embeddings, counts) for embeddings, counts in columns]
-        widths = share_out([spectrum.n_needed for spectrum in spectra], n_features)
-        return [
-            cls(
-                spectrum.center,
-                spectrum.spread[:width].contiguous(),
-                spectrum.directions[:, :width].contiguous(),
-            )
-            for spectrum, width in zip(spectra, widths, strict=True)
-        ]
+        spectrum = _spectrum(embeddings, counts)
+        return cls(
+            spectrum.center,
+            spectrum.spread[: spectrum.n_needed].contiguous(),
+            spectrum.directions[:, : spectrum.n_needed].contiguous(),
+        )
+
+    def narrow(
+        self, width: int, added: Sequence[Tensor], scales: Sequence[float]
+    ) -> TextProjection:
+        """The first directions, and further ones, each (d_text,), with the scales of theirs."""
+        assert self.directions is not None
+        kept = [self.directions[:, :width], *(direction[:, None] for direction in added)]
+        scale = torch.cat([self.scale[:width], torch.tensor(scales, dtype=torch.float64)])
+        return TextProjection(self.center, scale, torch.cat(kept, dim=1).contiguous())
 
     def __call__(self, embeddings: Tensor, out: Tensor | None = None) -> Tensor:
         """Features of texts; overwrites the embeddings where there are no directions.
