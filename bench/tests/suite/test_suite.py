@@ -26,8 +26,10 @@ from tabnsm_bench.suite.tables import SHARED, TABLES, names_of, read_table, writ
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def put(folder: Path, method: str, table: str, rmse: float, seconds: float = 1.0) -> None:
-    spec = RunSpec(method, table, encoding="default")
+def put(
+    folder: Path, method: str, table: str, rmse: float, seconds: float = 1.0, split: int = 42
+) -> None:
+    spec = RunSpec(method, table, encoding="default", split=split)
     scores = {"rmse": rmse, "mae": rmse}
     write_result(
         empty_result(spec)
@@ -119,6 +121,18 @@ def test_departures_are_compared_with_one_network(tmp_path: Path) -> None:
         '| `preset = "paper"` | 1 of 2 | 2.121 | 2.121 | 0 | 4.50, 1.00 |',
         "| `n_ensemble = 1` | 2 of 2 | 2.000 | 2.000 | 0 | 2.00, 2.00 |",
     ]
+
+
+def test_splits_are_compared_one_by_one(results: Path) -> None:
+    for split, rmse in ((42, 1.0), (43, 4.0)):
+        put(results / "new", ONE_NETWORK, "loans", rmse, split=split)
+        put(results / "old", ONE_NETWORK, "loans", 2.0, split=split)
+    put(results / "new", ONE_NETWORK, "birds", 1.0)  # which the others have not run
+    marks = "<!-- splits: new over old -->\n<!-- end of splits -->"
+    page = fill_page(f"{MARKS[0]}\n{MARKS[1]}\n{marks}\n", results)
+    assert "| loans | choose | 2 | 1.000 | 1.000 | 0.500, 2.000 |" in page
+    assert "birds | " not in page[page.index("splits:") :]
+    assert fill_page(page, results) == page
 
 
 def test_report_prints_both_halves(results: Path) -> None:

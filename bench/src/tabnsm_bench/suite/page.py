@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tabnsm.errors import InvalidDataError
-from tabnsm_bench.suite import departures
+from tabnsm_bench.suite import by_split, departures
 from tabnsm_bench.suite.figure_of_merit import REFERENCE, Summary, half_summaries, runs_by_table
 from tabnsm_bench.suite.peers import HIST_GRADIENT_BOOSTING
 from tabnsm_bench.suite.progress import ACCEPTED
@@ -50,11 +50,14 @@ def suite_table(results: Path, half: str | None = None) -> str:
 
 
 def fill_page(text: str, results: Path) -> str:
-    """The text with the tables between the marks; that of departures where it has marks for it."""
+    """The text with the tables between the marks; departures and splits where it has marks."""
     pattern = re.compile(rf"(<!-- suite(?:: (\w+))? -->\n).*?({MARKS[1]})", re.DOTALL)
     if not pattern.search(text):
         raise InvalidDataError(f"The text must have {MARKS[0]} and {MARKS[1]}, each on a line.")
     text = pattern.sub(lambda m: f"{m[1]}\n{suite_table(results, m[2])}\n\n{m[3]}", text)
+    text = by_split.MARKS.sub(
+        lambda m: f"{m[1]}\n{by_split.splits_table(results, m[2], m[3])}\n\n{m[4]}", text
+    )
     marked = re.compile(rf"({departures.MARKS[0]}\n).*?({departures.MARKS[1]})", re.DOTALL)
     return marked.sub(lambda m: f"{m[1]}\n{departures.departures_table(results)}\n\n{m[2]}", text)
 
