@@ -18,7 +18,7 @@ from tabnsm.columns.encoded import EncodedTable, TextFeatures
 from tabnsm.columns.fitting import FitScope, FittedColumn, row_numbers, warn_reading
 from tabnsm.columns.group import ColumnGroup
 from tabnsm.columns.kinds import KINDS, fit_columns
-from tabnsm.columns.layout import Feature, Layout
+from tabnsm.columns.layout import Layout
 from tabnsm.columns.matched import MatchedTable, warn_about_names
 from tabnsm.columns.notes import RowNotes
 from tabnsm.columns.recurring_days import date_features
@@ -28,7 +28,7 @@ from tabnsm.columns.schema import ColumnSpec
 from tabnsm.columns.target_means import MAX_FEATURES, TargetMeans
 from tabnsm.columns.text import NO_SHARE, TextColumns, leave_out_text
 from tabnsm.columns.text_direction import Directions
-from tabnsm.columns.value_means import DayMeans, Means
+from tabnsm.columns.value_means import mean_feature
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm.tables.table_input import Table
 from tabnsm.text.embedding import SecondsLeft, TextTooSlowError
@@ -375,18 +375,12 @@ class TableEncoder:
         self._has_names = has_names
         layout = Layout.of(groups, self._names)
         self._n_own = layout.n_dense
-        self._layout = layout.with_dense([self._mean(part, layout) for part in self._means.parts])
+        added = [mean_feature(part, layout, self.specs) for part in self._means.parts]
+        self._layout = layout.with_dense(added)
         self.feature_names = self._layout.names
         self.feature_columns = self._layout.columns
         self.category_sizes = self._layout.category_sizes
         self.n_features = len(self._layout.names)
-
-    def _mean(self, part: Means, layout: Layout) -> Feature:
-        """Name and column of a mean of the target."""
-        position = layout.columns[part.feature]
-        column = next(spec.name for spec in self.specs if spec.position == position)
-        name = column if isinstance(part, DayMeans) else layout.names[part.feature]
-        return Feature(f"{name}_{part.suffix}", position)
 
     def write_features(self, table: MatchedTable, dense: NDArray[np.float32]) -> RowNotes:
         """Write all features but text; what the rows hold that the fit rows did not."""

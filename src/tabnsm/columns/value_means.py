@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,6 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from tabnsm.columns.layout import Feature, Layout
+from tabnsm.columns.schema import ColumnSpec
 
 
 @dataclass(frozen=True)
@@ -124,3 +127,11 @@ class DayMeans:
 
 
 Means = ValueMeans | DayMeans
+
+
+def mean_feature(part: Means, layout: Layout, specs: Sequence[ColumnSpec]) -> Feature:
+    """Name and column of the feature that holds a mean, in the layout of the others."""
+    position = layout.columns[part.feature]
+    column = next(spec.name for spec in specs if spec.position == position)
+    name = column if isinstance(part, DayMeans) else layout.names[part.feature]
+    return Feature(f"{name}_{part.suffix}", position)
