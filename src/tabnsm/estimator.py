@@ -89,9 +89,8 @@ class TabNSMRegressor(TrainableRegressor):
         Most features of all text together, the directions in which embeddings differ most: 64;
         paper: 0, which is all dimensions of the encoder.
     target_means : bool or None, default None
-        Whether a column of many values with few rows each, such as an identifier, gets a feature
-        with the cross-fitted mean target of its value, and a date over three years or more one with
-        what its day added to the target in other years, where that helps: True; paper: False.
+        Whether values with few rows each, as of identifiers, get their cross-fitted mean target,
+        and days what they add to it in other years, where that helps: True; paper: False.
     select_text : bool or None, default None
         Whether text that says nothing beyond the other columns is left out, and text that says
         much gets a feature with the direction that says most, cross-fitted: True; paper: False.
