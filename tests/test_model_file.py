@@ -99,7 +99,7 @@ def test_no_pickle_in_the_file(model: TabNSMRegressor, tmp_path: Path) -> None:
     assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
     (length,) = struct.unpack("<Q", path.read_bytes()[:8])
     header = json.loads(path.read_bytes()[8 : 8 + length])
-    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 7
+    assert json.loads(header["__metadata__"][META_KEY])["format_version"] == 8
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 0.5, 0.999])

@@ -328,13 +328,14 @@ class TextBlock:
         folder: WorkFolder | None,
     ) -> list[Tensor]:
         """Embed distinct strings: one tensor, or one per list of places of them."""
+        name = "embeddings" if places else "embeddings_0"
         embeddings = embed_texts(
             texts,
             self.encoder,
             use_cache=self.config.text_cache,
             verbose=self.config.verbose,
             seconds_left=seconds_left,
-            out=_room(folder, "embeddings", (len(texts), self.encoder.d_text)),
+            out=_room(folder, name, (len(texts), self.encoder.d_text)),
         )
         if not places:
             return [torch.from_numpy(embeddings)]

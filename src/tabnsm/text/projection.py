@@ -64,14 +64,16 @@ class TextProjection:
         return TextProjection(self.center, scale, torch.cat(kept, dim=1).contiguous())
 
     def __call__(self, embeddings: Tensor, out: Tensor | None = None) -> Tensor:
-        """Features of texts; overwrites the embeddings where there are no directions.
+        """Features of texts; a row's bits do not depend on the others.
 
-        A row's bits do not depend on the others. Else `out` takes them; None is a new tensor.
+        `out` takes them; None is a new tensor, or the embeddings' where there are no directions.
         """
         if self.directions is None:
-            for part in torch.split(embeddings, _STATISTICS_ROWS):
-                part.copy_((part - self.center) / self.scale)
-            return embeddings
+            features = embeddings if out is None else out
+            pairs = (torch.split(both, _STATISTICS_ROWS) for both in (embeddings, features))
+            for part, place in zip(*pairs, strict=True):
+                place.copy_((part - self.center) / self.scale)
+            return features
         features = torch.empty(len(embeddings), len(self.scale)) if out is None else out
         # Products of one fixed shape: a smaller one may add in another order.
         tile = torch.zeros(_ROWS, len(self.center), dtype=torch.float64)

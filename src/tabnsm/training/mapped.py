@@ -123,7 +123,10 @@ def _fitted_columns(
     """The first pass: what is to be known of every column, and the texts' features."""
 
     def read_columns(done: dict[str, Any]) -> tuple[TableEncoder, tuple[TextFeatures, ...]]:
-        texts = [_reopen_text(folder, k, facts) for k, facts in enumerate(done["texts"])]
+        texts = [
+            _reopen_text(folder, f"embeddings_{k}", f"text_index_{k}", facts)
+            for k, facts in enumerate(done["texts"])
+        ]
         return _load(folder, "columns", config), tuple(texts)
 
     earlier = _earlier(folder, "columns", read_columns)
@@ -297,14 +300,19 @@ def _table_facts(table: EncodedTable) -> dict[str, Any]:
     return {"dense": list(table.dense.shape), "texts": [_text_facts(text) for text in table.texts]}
 
 
-def _reopen_text(folder: WorkFolder, k: int, facts: list[int], prefix: str = "") -> TextFeatures:
+def _reopen_text(
+    folder: WorkFolder, values_name: str, index_name: str, facts: list[int]
+) -> TextFeatures:
     n_rows, n_texts, width = facts
-    values = folder.reopen(f"{prefix}text_{k}", (n_texts, width))
-    index = folder.reopen(f"{prefix}text_index_{k}", (n_rows,), np.int64)
+    values = folder.reopen(values_name, (n_texts, width))
+    index = folder.reopen(index_name, (n_rows,), np.int64)
     return TextFeatures(torch.from_numpy(values), torch.from_numpy(index))
 
 
 def _reopen(folder: WorkFolder, name: str, facts: Mapping[str, Any]) -> EncodedTable:
     dense = folder.reopen(f"{name}.dense", tuple(facts["dense"]), is_random=name == "train")
-    texts = [_reopen_text(folder, k, text, f"{name}.") for k, text in enumerate(facts["texts"])]
+    texts = [
+        _reopen_text(folder, f"{name}.text_{k}", f"{name}.text_index_{k}", text)
+        for k, text in enumerate(facts["texts"])
+    ]
     return EncodedTable(torch.from_numpy(dense), tuple(texts), is_mapped=True)
