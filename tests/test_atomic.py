@@ -58,6 +58,11 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"that exists, got .*gone.*Make its folder"):
+        atomic_write(tmp_path / "gone" / "model.safetensors", b"")
+
+
 def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path: Path) -> None:
     path = tmp_path / "a[1].txt"
     process, temporary = start(path)

@@ -120,6 +120,14 @@ def test_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         TabNSMRegressor.from_pretrained("user/houses")
 
 
+def test_a_file_is_no_folder(model: TabNSMRegressor, tmp_path: Path) -> None:
+    file = tmp_path / "houses"
+    file.write_text("a note")
+    with pytest.raises(ValueError, match=r"must be a folder, got the file .*houses"):
+        model.save_pretrained(file)
+    assert file.read_text() == "a note"
+
+
 def test_a_model_that_is_not_fitted(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         TabNSMRegressor().save_pretrained(tmp_path / "houses")

@@ -33,6 +33,10 @@ def replacement(path: str | Path) -> Iterator[Path]:
     empty, in the same folder, and must be closed when the block ends.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"A file must be written to a folder that exists, got {path}. Make its folder first."
+        )
     remove_leftovers(path)
     temporary, handle = _make_temporary(path)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tabnsm.atomic import atomic_write
-from tabnsm.errors import MissingExtraError, ModelFileError
+from tabnsm.errors import InvalidOptionError, MissingExtraError, ModelFileError
 from tabnsm.inspection import InspectedRegressor
 from tabnsm.sklearn_base import check_is_fitted
 
@@ -150,6 +150,10 @@ def hub_model(model: HubRegressor, name: str) -> Any:
 
 def _write_folder(model: HubRegressor, folder: Path, name: str) -> None:
     """Write the model, and a card that calls it by that name."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidOptionError(
+            f"save_directory must be a folder, got the file {folder}. `save` writes a single file."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / MODEL_FILE, keep_rows=False)
     if not (folder / CARD_FILE).exists():

@@ -86,6 +86,18 @@ def test_new_columns_have_features_and_bins_of_their_own():
     assert (rows[:, extended.added[0]] == 0).all()  # missing, as is what is not there
 
 
+def test_new_text_is_left_out_with_one_warning():
+    frame = early()
+    later = frame.assign(note=[f"the house number {k}" for k in range(80)])
+    with pytest.warns(TabNSMWarning) as found:
+        extended = extend(fitted(frame), later)
+    assert ["is free text, which a refit cannot add" in str(each.message) for each in found] == [
+        True
+    ]
+    assert len(extended.added) == 0
+    assert extended.encoder.specs[3].kind == "drop"
+
+
 def test_an_absent_column_is_missing_from_then_on():
     frame = early()
     with pytest.warns(TabNSMWarning, match="no column named 'city'.*taken as missing"):

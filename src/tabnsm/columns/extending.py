@@ -191,13 +191,7 @@ def _new_columns(
     known = {spec.name for spec in encoder.specs}
     scope, matched = FitScope(encoder.config, rows), MatchedTable.at_fit(table)
     found: list[tuple[ColumnSpec, Tensor | None]] = []
-    new = [name for name in table.names if name not in known]
-    if new:
-        warn(
-            f"The rows have {len(new)} column(s) that the model does not know, such as "
-            f"{new[0]!r}. They become features; leave out those that should not."
-        )
-    for name in new:
+    for name in (name for name in table.names if name not in known):
         fitted = fit_column(matched, n_earlier + len(found), name, scope)
         spec = fitted.spec
         if spec.kind == "text":
@@ -210,6 +204,12 @@ def _new_columns(
             spec = replace(spec, optional=True, note=join_notes(spec.note, ADDED))
         statistics = None if fitted.standardizer is None else fitted.standardizer.to_tensor()
         found.append((spec, statistics if spec.kind != "drop" else None))
+    added = [spec.name for spec, _ in found if spec.kind != "drop"]
+    if added:
+        warn(
+            f"The rows have {len(added)} column(s) that the model does not know, such as "
+            f"{added[0]!r}. They become features; leave out those that should not."
+        )
     return found
 
 
