@@ -159,9 +159,13 @@ def page(results: Path = RESULTS) -> str:
         ratios = [run["rmse"][label] / run["rmse"]["1 network"] for run in runs]
         epochs = [epochs_of(run) / run["epochs"][0] for run in runs]
         won = sum(ratio < 1 for ratio in ratios)
-        rmse = float(np.exp(np.mean(np.log(ratios))))
-        lines.append(f"| {label} | {np.mean(epochs):.2f} | {rmse:.4f} | {won} of {len(ratios)} |")
+        means = f"{geometric_mean(epochs):.2f} | {geometric_mean(ratios):.4f}"
+        lines.append(f"| {label} | {means} | {won} of {len(ratios)} |")
     return "\n".join(lines)
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(ratios))))
 
 
 def main() -> None:
