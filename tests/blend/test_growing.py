@@ -8,6 +8,9 @@ import pytest
 
 from tabnsm.blend.growing import TreeRows, grow_boosted, grow_extra
 
+LEAVES = {"min_samples_leaf": 5}
+PURE = {"min_samples_leaf": 1, "max_leaf_nodes": 200}
+
 
 @pytest.fixture(scope="module")
 def rows() -> TreeRows:
@@ -36,11 +39,11 @@ def test_no_more_trees_than_asked_for(rows: TreeRows) -> None:
 
 def test_no_time_is_the_first_stage(rows: TreeRows) -> None:
     assert 1 <= grow_boosted(rows, lambda: 0.0, learning_rate=1e-3).n_trees <= 25
-    assert grow_extra(rows, lambda: 0.0, n_trees=64, min_samples_leaf=5).n_trees == 4
+    assert grow_extra(rows, lambda: 0.0, n_trees=64).n_trees == 4
 
 
 def test_random_trees_leave_codes_out(rows: TreeRows) -> None:
-    forest = grow_extra(rows, lambda: math.inf, n_trees=8, min_samples_leaf=5)
+    forest = grow_extra(rows, lambda: math.inf, n_trees=8)
     assert forest.n_trees == 8
     changed = rows.x_val.copy()
     changed[:, 0] = np.nan
@@ -48,12 +51,32 @@ def test_random_trees_leave_codes_out(rows: TreeRows) -> None:
     assert np.corrcoef(forest.predict(rows.x_val), rows.y_val)[0, 1] > 0.5
 
 
+def test_random_trees_have_the_shape_that_validates_best(rows: TreeRows) -> None:
+    def n_nodes(rows: TreeRows, shapes: list[dict[str, int]]) -> int:
+        return len(grow_extra(rows, lambda: math.inf, n_trees=20, shapes=shapes).value)
+
+    # Noise asks for large leaves, steps without noise for pure ones.
+    noisy = replace(rows, y=rows.y * 5, y_val=np.roll(rows.y_val * 5, 1))
+    assert n_nodes(noisy, [PURE, LEAVES]) == n_nodes(noisy, [LEAVES])
+    steps = replace(rows, y=_steps(rows.x), y_val=_steps(rows.x_val))
+    assert n_nodes(steps, [LEAVES, PURE]) == n_nodes(steps, [PURE])
+
+
+def test_without_time_only_the_first_shape_is_grown(rows: TreeRows) -> None:
+    forest = grow_extra(rows, lambda: 0.0, shapes=[LEAVES, PURE])
+    assert len(forest.value) == len(grow_extra(rows, lambda: 0.0, shapes=[LEAVES]).value)
+
+
+def _steps(x: np.ndarray) -> np.ndarray:
+    return np.floor(3 * x[:, 1]).astype(float)
+
+
 def test_weights_reach_the_trees(rows: TreeRows) -> None:
     heavy = np.where(rows.y > 0, 1000.0, 1.0)
     weighted = replace(rows, weight=heavy)
     for grow in (
         lambda r: grow_boosted(r, lambda: 0.0, learning_rate=0.3),
-        lambda r: grow_extra(r, lambda: 0.0, min_samples_leaf=5),
+        lambda r: grow_extra(r, lambda: 0.0),
     ):
         assert grow(weighted).predict(rows.x_val).mean() > grow(rows).predict(rows.x_val).mean()
 

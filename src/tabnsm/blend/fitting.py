@@ -49,9 +49,12 @@ def _boosted(**options: Any) -> Grow:
 def _extra(rows: TreeRows, seconds_left: Callable[[], float]) -> Forest:
     # About 1.7 nodes per row and tree over the rows of a leaf.
     leaf = max(2, round(1.7 * _EXTRA_TREES * len(rows.y) / _EXTRA_NODES))
-    return grow_extra(
-        rows, seconds_left, n_trees=_EXTRA_TREES, min_samples_leaf=leaf, max_features=0.7
-    )
+    # Large leaves where the target is noise; pure ones where few rows decide, as long as they last.
+    shapes = [{"min_samples_leaf": leaf}]
+    if leaf > 2:
+        most = _EXTRA_NODES // (2 * _EXTRA_TREES)
+        shapes.append({"min_samples_leaf": 2, "max_leaf_nodes": most})
+    return grow_extra(rows, seconds_left, n_trees=_EXTRA_TREES, shapes=shapes, max_features=0.7)
 
 
 # Members that differ: shallow trees are close to a sum of effects, deep ones to the mean of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from tabnsm.training.budget import now
 
 Values = NDArray[np.float64]
 Columns = NDArray[np.float32]
+_STAGE, _N_COMPARED = 4, 16  # random trees that are grown at once, and before shapes are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +102,26 @@ def grow_boosted(
 
 
 def grow_extra(
-    rows: TreeRows, seconds_left: Callable[[], float], *, n_trees: int = 64, **options: Any
+    rows: TreeRows,
+    seconds_left: Callable[[], float],
+    *,
+    n_trees: int = 64,
+    shapes: Sequence[Mapping[str, int]] = ({},),
+    **options: Any,
 ) -> Forest:
-    """Extremely randomised trees, averaged.
+    """Extremely randomised trees of the shape that validates best, averaged.
 
     Parameters
     ----------
     rows : TreeRows
         Codes of categories are left out, for they have no order; their means have one.
     seconds_left : callable
-        As in `grow_boosted`.
+        As in `grow_boosted`. Where they are few, only the first shapes are compared.
     n_trees : int
+    shapes : sequence of dict
+        Options of ExtraTreesRegressor to choose from.
     **options
-        Of ExtraTreesRegressor.
+        Those of all shapes.
 
     Returns
     -------
@@ -121,18 +129,34 @@ def grow_extra(
     """
     from sklearn.ensemble import ExtraTreesRegressor
 
-    model = ExtraTreesRegressor(warm_start=True, random_state=rows.seed, **options)
-    x = rows.x[:, rows.n_categories :]
-    grown, stage = 0, 4
-    while grown < n_trees:
-        started = now()
-        grown = min(grown + stage, n_trees)
-        model.set_params(n_estimators=grown).fit(x, rows.y, rows.weight)
-        if seconds_left() < 1.5 * (now() - started):
+    x, x_val = (values[:, rows.n_categories :] for values in (rows.x, rows.x_val))
+
+    def grow(model: Any, n_wanted: int) -> bool:
+        """Whether there is time for more."""
+        grown = len(getattr(model, "estimators_", ()))
+        while grown < n_wanted:
+            started = now()
+            grown = min(grown + _STAGE, n_wanted)
+            model.set_params(n_estimators=grown).fit(x, rows.y, rows.weight)
+            if seconds_left() < 1.5 * (now() - started):
+                return False
+        return True
+
+    compared: list[tuple[float, int, Any]] = []
+    for shape in shapes:
+        model = ExtraTreesRegressor(warm_start=True, random_state=rows.seed, **options, **shape)
+        has_time = grow(model, min(_N_COMPARED, n_trees))
+        # One shape needs no validation rows.
+        error = _squared_error(rows, model.predict(x_val)) if len(shapes) > 1 else 0.0
+        compared.append((error, len(compared), model))
+        if not has_time:
             break
+    *_, model = min(compared)
+    if has_time:
+        grow(model, n_trees)
     forest = averaged_trees(model)
     forest.feature[:] += rows.n_categories
-    return forest.scaled(1.0 / grown)
+    return forest.scaled(1.0 / len(model.estimators_))
 
 
 def _squared_error(rows: TreeRows, prediction: Values) -> float:
