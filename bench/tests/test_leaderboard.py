@@ -113,3 +113,21 @@ def test_a_summary_has_ranks_on_both_groups_and_times() -> None:
     ]
     assert make_table("summary", known, unseen=unseen).rows == table.rows
     assert len(summary_table(known, []).headings) == 3
+
+
+def test_best_is_ranked_in_the_place_of_the_default() -> None:
+    scores = {"tabnsm-default": 3.0, "catboost": 2.0, "ridge": 4.0, "tabnsm-best": 1.0}
+    known = [run(method, name, score) for name in "ab" for method, score in scores.items()]
+    rows = [[cell.text for cell in row] for row in summary_table(known, []).rows]
+    assert [row[:2] for row in rows] == [
+        ["CatBoost", "1.0"],
+        ["TabNSM (default)", "2.0"],
+        ["TabNSM (best)", "1.0"],
+        ["Ridge", "3.0"],
+    ]
+    found = make_table("leaderboard-best", known)
+    assert found.headings[3] == "TabNSM (best)"
+    assert [row[4].text for row in found.rows] == ["1 of 3", "1 of 3"]
+    # Without a run on each table there is no average rank.
+    rows = [[cell.text for cell in row] for row in summary_table(known[:-1], []).rows]
+    assert [row[0] for row in rows] == ["CatBoost", "TabNSM (default)", "Ridge"]

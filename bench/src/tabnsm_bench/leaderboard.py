@@ -14,11 +14,13 @@ from tabnsm_bench.naming import display_name
 from tabnsm_bench.paired import OURS, Scores, changes, compare, spread_text
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.table_text import Cell, Footnotes, TextTable
+from tabnsm_bench.tables import MISSING
 
+BEST = "tabnsm-best"
 FIRST_SPLIT = 42
 
 
-def leaderboard_table(results: Sequence[Result]) -> TextTable:
+def leaderboard_table(results: Sequence[Result], ours: str = OURS) -> TextTable:
     """One row per dataset: TabNSM, the best other method, and TabNSM's rank.
 
     Methods are ranked by their mean change against TabNSM on the splits that both were run
@@ -28,6 +30,8 @@ def leaderboard_table(results: Sequence[Result]) -> TextTable:
     ----------
     results : sequence of dict
         As from ``tabnsm_bench.store.load_results``.
+    ours : {"tabnsm-default", "tabnsm-best"}
+        TabNSM's preset.
 
     Returns
     -------
@@ -40,40 +44,41 @@ def leaderboard_table(results: Sequence[Result]) -> TextTable:
         If there is no baseline to compare with.
     """
     metrics = _metrics(results)
-    compared, notes, remarks = _without_other_presets(results, metrics)
+    compared, notes, remarks = _without_other_presets(results, metrics, ours)
     footnotes = Footnotes()
     rows = []
     for dataset, scores in sorted(compared.items()):
         methods = list(scores)
-        best = next(method for method in methods if method != OURS)
-        rank = methods.index(OURS) + 1
-        change = float(changes(scores[best], scores[OURS]).mean())
+        best = next(method for method in methods if method != ours)
+        rank = methods.index(ours) + 1
+        change = float(changes(scores[best], scores[ours]).mean())
         rows.append(
             [
                 Cell(dataset),
                 Cell(metrics[dataset].upper()),
-                Cell(str(len(scores[OURS]))),
+                Cell(str(len(scores[ours]))),
                 Cell(
-                    spread_text(list(scores[OURS].values())),
+                    spread_text(list(scores[ours].values())),
                     "best" if rank == 1 else "",
-                    footnotes.marks(tuple(dict.fromkeys(notes[OURS, dataset]))),
+                    footnotes.marks(tuple(dict.fromkeys(notes[ours, dataset]))),
                 ),
                 Cell(f"{rank} of {len(methods)}"),
                 Cell(
-                    display_name(best) + _if_fewer(scores[best], scores[OURS]),
+                    display_name(best) + _if_fewer(scores[best], scores[ours]),
                     marks=footnotes.marks(tuple(dict.fromkeys(notes[best, dataset]))),
                 ),
                 Cell(spread_text(list(scores[best].values())), "" if rank == 1 else "best"),
                 Cell(f"{change:+.1f}"),
             ]
         )
-    headings = ["dataset", "score", "splits", "TabNSM", "rank", "best other method", "its score"]
+    name = "TabNSM" if ours == OURS else display_name(ours)
+    headings = ["dataset", "score", "splits", name, "rank", "best other method", "its score"]
     return TextTable(
-        [*headings, "change against TabNSM %"],
+        [*headings, f"change against {name} %"],
         rows,
         n_names=2,
         notes=[
-            "Mean ± standard deviation over splits; a positive change is worse than TabNSM, over "
+            f"Mean ± standard deviation over splits; a positive change is worse than {name}, over "
             "the splits that both have.",
             _average_ranks(compared),
             *remarks,
@@ -95,22 +100,34 @@ def summary_table(results: Sequence[Result], unseen: Sequence[Result]) -> TextTa
     Returns
     -------
     TextTable
-        Of the methods that were run on all datasets of the first group.
+        Of the methods that were run on all datasets of the first group. TabNSM's preset "best" is
+        ranked in the place of the default.
     """
     groups = [_without_other_presets(runs, _metrics(runs))[0] for runs in (results, unseen) if runs]
     ranks = [_ranks(compared) for compared in groups]
     times = _times_over_catboost(results)
+    best = [_rank_of_best(runs, set(groups[k])) for k, runs in enumerate((results, unseen)) if runs]
     rows = []
     for method in sorted(ranks[0], key=lambda method: (ranks[0][method], method)):
-        places = [f"{found[method]:.1f}" if method in found else "–" for found in ranks]
-        time = f"{times[method]:.2g} ×" if method in times else "–"
-        rows.append([Cell(text) for text in (display_name(method), *places, time)])
+        places = [f"{found[method]:.1f}" if method in found else MISSING for found in ranks]
+        rows.append((display_name(method), *places, times.get(method, MISSING)))
+        if method == OURS and any(place != MISSING for place in best):
+            rows.append((display_name(BEST), *best, times.get(BEST, MISSING)))
     names = ("used in development", "never used")
     headings = [
         f"average rank, {len(compared)} tables {name}"
         for compared, name in zip(groups, names, strict=False)
     ]
-    return TextTable(["method", *headings, "time to fit, CatBoost = 1"], rows)
+    headings = ["method", *headings, "time to fit, CatBoost = 1"]
+    return TextTable(headings, [[Cell(text) for text in row] for row in rows])
+
+
+def _rank_of_best(results: Sequence[Result], datasets: set[str]) -> str:
+    """Average rank of `preset="best"` among the others in the place of the default."""
+    if not any(result["spec"]["method"] == BEST for result in results):
+        return MISSING
+    compared, _, _ = _without_other_presets(results, _metrics(results), BEST)
+    return f"{_ranks(compared)[BEST]:.1f}" if set(compared) == datasets else MISSING
 
 
 def _ranks(compared: Mapping[str, Mapping[str, Scores]]) -> dict[str, float]:
@@ -123,7 +140,7 @@ def _ranks(compared: Mapping[str, Mapping[str, Scores]]) -> dict[str, float]:
     return {method: float(np.mean(places)) for method, places in ranks.items()}
 
 
-def _times_over_catboost(results: Sequence[Result]) -> dict[str, float]:
+def _times_over_catboost(results: Sequence[Result]) -> dict[str, str]:
     """Median over datasets of the seconds of a fit over CatBoost's, on the first split."""
     seconds: dict[str, dict[str, float]] = defaultdict(dict)
     for result in results:
@@ -135,7 +152,7 @@ def _times_over_catboost(results: Sequence[Result]) -> dict[str, float]:
     for method, found in seconds.items():
         ratios = [found[name] / reference[name] for name in found.keys() & reference.keys()]
         if ratios:
-            times[method] = float(np.median(ratios))
+            times[method] = f"{np.median(ratios):.2g} ×"
     return times
 
 
@@ -163,19 +180,19 @@ def _metrics(results: Sequence[Result]) -> dict[str, str]:
 
 
 def _without_other_presets(
-    results: Sequence[Result], metrics: Mapping[str, str]
+    results: Sequence[Result], metrics: Mapping[str, str], ours: str = OURS
 ) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]], list[str]]:
-    by_rmse, notes, remarks = compare(results, "rmse")
-    by_mae, _, _ = compare(results, "mae")
+    by_rmse, notes, remarks = compare(results, "rmse", ours)
+    by_mae, _, _ = compare(results, "mae", ours)
     compared = {}
     for dataset in by_rmse:
         scores = (by_mae if metrics[dataset] == "mae" else by_rmse)[dataset]
-        kept = {m: s for m, s in scores.items() if m == OURS or not m.startswith("tabnsm-")}
+        kept = {m: s for m, s in scores.items() if m == ours or not m.startswith("tabnsm-")}
         if len(kept) > 1:
             compared[dataset] = kept
     if not compared:
         raise InvalidDataError(
-            f"Ranks need runs of {OURS} and of a baseline, with --encoding default, on the same "
+            f"Ranks need runs of {ours} and of a baseline, with --encoding default, on the same "
             "split, got none of a baseline. Make some with: tabnsm bench run --encoding default"
         )
     return compared, notes, remarks

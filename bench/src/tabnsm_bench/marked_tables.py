@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 from tabnsm.errors import InvalidDataError, InvalidOptionError
 from tabnsm_bench.baseline_table import baseline_table
-from tabnsm_bench.leaderboard import leaderboard_table, summary_table
+from tabnsm_bench.leaderboard import BEST, leaderboard_table, summary_table
 from tabnsm_bench.main_runs import Result
 from tabnsm_bench.main_table import main_table, missing_studies_table, to_run_table
 from tabnsm_bench.naming import display_name
-from tabnsm_bench.paired import paired_table
+from tabnsm_bench.paired import OURS, paired_table
 from tabnsm_bench.scores import collect_scores
 from tabnsm_bench.statistics import analyse, analyse_paper
 from tabnsm_bench.studies import STUDIES
@@ -60,11 +60,12 @@ _FROM_PAPER: dict[str, Callable[[], TextTable]] = {
     "families": paper_family_table,
     "statistics": lambda: statistics_table(analyse_paper(), {}),
 }
+LEADERBOARDS = {"leaderboard": OURS, "leaderboard-best": BEST}
 # "results-mae" is "results" by the mean absolute error, and so on; studies have their own.
 TABLES = (
     *_FROM_RESULTS,
     *(f"{name}-mae" for name in _FROM_RESULTS),
-    "leaderboard",
+    *LEADERBOARDS,
     "summary",
     *_WHOLE,
 )
@@ -82,8 +83,9 @@ def make_table(
     ----------
     name : str
         "results", "families", "statistics", "splits", each also with "-mae" behind it,
-        "leaderboard", "summary", "baselines", "main", "to-run", "missing-studies", or "study-" and
-        the name of a study, with "@preset" behind it if that is not the default.
+        "leaderboard", "leaderboard-best", "summary", "baselines", "main", "to-run",
+        "missing-studies", or "study-" and the name of a study, with "@preset" behind it if that is
+        not the default.
     results : sequence of dict
         As from ``tabnsm_bench.store.load_results``.
     encoding : {"paper", "default"}
@@ -103,8 +105,8 @@ def make_table(
     study, _, preset = name.removeprefix(STUDY).partition("@")
     if name.startswith(STUDY) and study in STUDIES:
         return _study_table(study, results, preset or "default", encoding)
-    if name == "leaderboard":
-        return leaderboard_table(results)
+    if name in LEADERBOARDS:
+        return leaderboard_table(results, LEADERBOARDS[name])
     if name in _WHOLE:
         return _WHOLE[name](results)
     if name == "summary":

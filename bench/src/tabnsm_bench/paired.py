@@ -61,7 +61,7 @@ def paired_table(results: Sequence[Result], metric: str = "rmse") -> TextTable:
 
 
 def compare(
-    results: Sequence[Result], metric: str
+    results: Sequence[Result], metric: str, ours: str = OURS
 ) -> tuple[dict[str, dict[str, Scores]], dict[tuple[str, str], list[str]], list[str]]:
     """Scores of each method on the splits that TabNSM was run on, too.
 
@@ -69,6 +69,8 @@ def compare(
     ----------
     results, metric
         As for `paired_table`.
+    ours : str
+        The preset of TabNSM that the others are compared with.
 
     Returns
     -------
@@ -100,19 +102,19 @@ def compare(
         ]
     compared: dict[str, dict[str, Scores]] = {}
     for dataset in sorted(scores):
-        ours = scores[dataset].get(OURS)
-        if ours is None or len(scores[dataset]) < 2:
+        reference = scores[dataset].get(ours)
+        if reference is None or len(scores[dataset]) < 2:
             continue
         shared = {
-            method: {split: theirs[split] for split in sorted(theirs) if split in ours}
+            method: {split: theirs[split] for split in sorted(theirs) if split in reference}
             for method, theirs in scores[dataset].items()
         }
         methods = [method for method in shared if shared[method]]
-        methods.sort(key=lambda method: float(changes(shared[method], ours).mean()))
+        methods.sort(key=lambda method: float(changes(shared[method], reference).mean()))
         compared[dataset] = {method: shared[method] for method in methods}
     if not compared:
         raise InvalidDataError(
-            f"A comparison needs runs of {OURS} and of another method, with --encoding default, "
+            f"A comparison needs runs of {ours} and of another method, with --encoding default, "
             "on the same split, got none. Make some with: tabnsm bench run --encoding default"
         )
     return compared, notes, provenance.remarks
