@@ -54,6 +54,8 @@ def test_halves_are_fixed_and_of_like_size() -> None:
     assert len(confirm) == 19
     assert set(choose).isdisjoint(confirm)
     assert {"loans", "ames_housing"} <= set(choose)
+    assert set(names_of("check")) == set(names_of()) - {*choose, *confirm}
+    assert len({(table.package, table.item) for table in TABLES.values()}) == len(TABLES)
 
 
 def test_target_is_there_and_what_leaks_it_is_left_out(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ RESULTS = Path("bench/results/suite")
 PEERS = "peers"
 CPU_SECONDS = 60.0
 Results = Annotated[Path, typer.Option("--results", "-r", help="Folder of the suite's results.")]
-Half = Annotated[str | None, typer.Option(help="choose or confirm; both if not given.")]
+Half = Annotated[str | None, typer.Option(help="choose, confirm or check; all if not given.")]
 DataDir = Annotated[
     Path, typer.Option("--data-dir", "-d", help="Folder that the tables are written to.")
 ]
@@ -36,8 +36,9 @@ app = typer.Typer(
     no_args_is_help=True,
     help=help_text(
         "Choose and confirm changes of the default on many real tables.",
-        """Half of the tables, by a hash of the name, choose; the others confirm. A fit of TabNSM
-        has 60 seconds of one core. The figure is the geometric mean of RMSE over CatBoost's.""",
+        """Half of the tables, by a hash of the name, choose; the others confirm. Further ones check
+        what was chosen. A fit of TabNSM has 60 seconds of one core. The figure is the geometric
+        mean of RMSE over CatBoost's.""",
         examples=(
             "tabnsm bench suite run peers -m catboost,lightgbm -p 2",
             "tabnsm bench suite run cosine --half choose -p 2",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tabnsm_bench.store import load_results
-from tabnsm_bench.suite.tables import names_of
+from tabnsm_bench.suite.tables import PARTS, names_of
 
 REFERENCE = "catboost"
 
@@ -96,8 +96,8 @@ def summarize(
 def half_summaries(
     runs: Mapping[str, Any], reference: Mapping[str, Any]
 ) -> dict[str, Summary | None]:
-    """Summaries of the two halves."""
-    return {half: summarize(runs, reference, names_of(half)) for half in ("choose", "confirm")}
+    """Summaries of the two halves, and of the tables that check them."""
+    return {part: summarize(runs, reference, names_of(part)) for part in PARTS}
 
 
 def _ratio(run: Any, reference: Any, metric: str) -> float:
