@@ -28,7 +28,7 @@ def _own_text_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def one_network() -> Iterator[None]:
     """Train one network unless a test says how many, where the ensemble is not what is tested.
 
-    Without it a fit trains what ships, and takes up to eight times as long.
+    Without it a fit trains what ships, and takes up to four times as long.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tabnsm.training.config.MAX_NETWORKS", 1)

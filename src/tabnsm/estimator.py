@@ -33,8 +33,8 @@ class TabNSMRegressor(TrainableRegressor):
     preset : {"default", "best", "paper", "fast"}, default "default"
         "best" adds trees, "paper" follows the paper's equations, "fast" trades accuracy for time.
     n_ensemble : int, "auto" or None, default None
-        Networks that are trained and predict together: "auto", which is 8 for up to 62,500
-        encoded values to train on, 4 for 250,000, 1 for over 4 million; paper: 1; fast: 1.
+        Networks that are trained and predict together: "auto", which is 4 for up to 250,000
+        encoded values to train on, 3 for 4 million, 1 for more; paper: 1; fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 200; paper: 100; fast: 30.
     batch_size : int or "auto", default "auto"
