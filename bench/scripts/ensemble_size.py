@@ -54,7 +54,8 @@ def while_gaining(share: float, fewest: int = 3) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    **{f"{count} networks": fixed(count) for count in (1, 2, 3, 4, 5, 6)},
+    "1 network": fixed(1),
+    **{f"{count} networks": fixed(count) for count in (2, 3, 4, 5, 6)},
     **{
         f"at least 3, while one gains {share:.1%}": while_gaining(share)
         for share in (0.005, 0.002, 0.001)
