@@ -31,7 +31,8 @@ from tabnsm.options import resolve_options
 from tabnsm.prediction import predict_rows
 from tabnsm.tables import Table
 from tabnsm.training.averaging import WeightAverage
-from tabnsm.training.loop import Trainer, TrainingState, make_optimizer
+from tabnsm.training.descent import make_optimizer
+from tabnsm.training.loop import Trainer, TrainingState
 from tabnsm.training.network import initial_state, make_trainer
 from tabnsm.training.prepare import FitRows, PreparedFit, Validation
 from tabnsm_bench.splits import paper_split

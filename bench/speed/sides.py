@@ -22,8 +22,9 @@ from tabnsm.nn import TabNSM
 from tabnsm.target import TargetConfig, TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
+from tabnsm.training.descent import make_optimizer
 from tabnsm.training.early_stopping import ValidationMonitor
-from tabnsm.training.loop import Trainer, TrainingState, make_optimizer
+from tabnsm.training.loop import Trainer, TrainingState
 from tabnsm.training.objective import Objective, ObjectiveConfig
 from tabnsm.training.rise import RiseConfig, RiseSampler
 from tabnsm.training.rows import TrainingData

@@ -180,6 +180,12 @@ def test_step_profile() -> None:
     assert result["figures"][0]["value"] == pytest.approx(sum(shares.values()))
 
 
+def test_descent() -> None:
+    result = script("descent").run(shapes=((3, 16),), seconds=0.05)
+    (row,) = result["rows"]
+    assert row["ratio"] == row["one_pass_ms"] / row["torch_ms"]
+
+
 def test_step_stages() -> None:
     result = script("step_stages").run(widths=(3, 12), batch=16, repeats=2, matrix=64)
     check(result, n_rows=2, n_figures=2)

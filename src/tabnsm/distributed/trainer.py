@@ -88,7 +88,9 @@ class ShardTrainer(Trainer):
         share = len(rows) / max(state.sampler.step_rows[self._step], 1)
         self._step += 1
         loss = self.batch_loss(self.parallel, rows)
-        self.descend(state, loss * (share * self.group.size))  # DDP takes the mean of all
+        whole = loss * (share * self.group.size)  # DDP takes the mean of all
+        whole.backward()  # type: ignore[no-untyped-call]
+        state.optimizer.descend(state.average, self.config.gradient_clip)
         return float(loss.detach()) * share
 
     def batch_loss(self, model: nn.Module, rows: Tensor) -> Tensor:

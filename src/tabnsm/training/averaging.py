@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -46,11 +46,23 @@ class WeightAverage:
     @torch.no_grad()
     def update(self) -> None:
         """Take in the weights after a step."""
+        if self.keep:
+            move = 1 - self.count_step()
+            torch._foreach_lerp_(list(self.values.values()), self._weights, move)
+
+    def count_step(self) -> float:
+        """Count a step that is taken in; the share of the average that it keeps."""
         if not self.keep:
-            return
+            return 0.0
         self.n_steps += 1
-        keep = min(self.keep, (1 + self.n_steps) / (WARM_UP + self.n_steps))
-        torch._foreach_lerp_(list(self.values.values()), self._weights, 1 - keep)
+        return min(self.keep, (1 + self.n_steps) / (WARM_UP + self.n_steps))
+
+    def of(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """Averages of some of the model's weights, in their order; empty where none are kept."""
+        if not self.keep:
+            return []
+        found = dict(zip(map(id, self._weights), self.values.values(), strict=True))
+        return [found[id(weight)] for weight in weights]
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget, now
 from tabnsm.training.callbacks import STOPPED
 from tabnsm.training.config import TrainingConfig
+from tabnsm.training.descent import Descent
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import EpochRecord, History, ValidationScores
 from tabnsm.training.objective import Objective
@@ -45,7 +46,7 @@ class TrainingState:
     """All that changes while training; what a checkpoint holds."""
 
     model: nn.Module
-    optimizer: torch.optim.Optimizer
+    optimizer: Descent
     average: WeightAverage
     sampler: RiseSampler
     monitor: ValidationMonitor
@@ -218,7 +219,8 @@ class Trainer:
     def train_step(self, state: TrainingState, rows: Tensor) -> float:
         """One step of AdamW on the given training rows; the batch's loss."""
         loss = self.batch_loss(state.model, rows)
-        self.descend(state, loss)
+        loss.backward()  # type: ignore[no-untyped-call]
+        state.optimizer.descend(state.average, self.config.gradient_clip)
         return float(loss.detach())
 
     def batch_loss(self, model: nn.Module, rows: Tensor) -> Tensor:
@@ -233,15 +235,6 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             prediction = model(x)  # (B, t)
         return self.objective.batch_loss(prediction.float(), target, weight)
-
-    def descend(self, state: TrainingState, loss: Tensor) -> None:
-        """One step of the optimizer and of the average, down the gradient of a loss."""
-        state.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        weights = [weight for group in state.optimizer.param_groups for weight in group["params"]]
-        nn.utils.clip_grad_norm_(weights, self.config.gradient_clip)
-        state.optimizer.step()
-        state.average.update()
 
     def evaluate(self, model: nn.Module) -> ValidationScores:
         """Scores on the validation rows, the one that the best epoch is chosen by among them.
@@ -312,20 +305,6 @@ def mean_one(weight: np.ndarray) -> np.ndarray:
     """
     near, _ = near_one(weight)
     return np.asarray(near / near.mean())
-
-
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """AdamW that decays matrices, but not tokens, biases, norms and blending scalars."""
-    decayed: list[nn.Parameter] = []
-    free: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        is_matrix = parameter.ndim >= 2 and not name.startswith("tokenizer.")
-        (decayed if is_matrix else free).append(parameter)
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": free, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
 
 
 def _mean_score(

@@ -13,9 +13,10 @@ from tabnsm.container import content_hash
 from tabnsm.nn.model import TabNSM
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.budget import TimeBudget
+from tabnsm.training.descent import make_optimizer
 from tabnsm.training.early_stopping import ValidationMonitor
 from tabnsm.training.history import History
-from tabnsm.training.loop import Report, Trainer, TrainingState, make_optimizer
+from tabnsm.training.loop import Report, Trainer, TrainingState
 from tabnsm.training.objective import Objective
 from tabnsm.training.rise import RiseSampler
 

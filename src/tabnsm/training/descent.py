@@ -1,0 +1,102 @@
+"""Steps down the gradient: clipping, AdamW, and the running average of the weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tabnsm.kernels import AdamWKernel, AdamWSlots, serves_adamw
+from tabnsm.training.averaging import WeightAverage
+from tabnsm.training.config import TrainingConfig
+
+_STATE = ("exp_avg", "exp_avg_sq", "step")
+
+
+class Descent(torch.optim.AdamW):
+    """AdamW whose steps also clip the gradient and move an average, in one pass where possible.
+
+    One pass is the compiled kernel's; the first step is torch's, which makes the state.
+    """
+
+    _kernel: AdamWKernel | None = None
+
+    def descend(self, average: WeightAverage, clip: float) -> None:
+        """Use the gradients that a backward pass has left; they are not kept.
+
+        Parameters
+        ----------
+        average : WeightAverage
+            Of all the weights.
+        clip : float
+            Largest norm of the whole gradient.
+        """
+        if not self._descend_in_one_pass(average, clip):
+            weights = [weight for group in self.param_groups for weight in group["params"]]
+            nn.utils.clip_grad_norm_(weights, clip)
+            self.step()
+            average.update()
+        self.zero_grad(set_to_none=True)
+
+    @torch.no_grad()
+    def _descend_in_one_pass(self, average: WeightAverage, clip: float) -> bool:
+        kernel = self._prepare(average)
+        if kernel is None:
+            return False
+        gradients: list[Tensor] = []
+        for weight in kernel.slots.weight:
+            if weight.grad is None or not weight.grad.is_contiguous():
+                return False
+            gradients.append(weight.grad)
+        options = self.param_groups[0]
+        kernel.step(
+            gradients,
+            [
+                1 - group["lr"] * group["weight_decay"]
+                for group in self.param_groups
+                for _ in group["params"]
+            ],
+            learning_rate=options["lr"],
+            clip=clip,
+            betas=options["betas"],
+            epsilon=options["eps"],
+            keep=average.count_step(),
+        )
+        return True
+
+    def _prepare(self, average: WeightAverage) -> AdamWKernel | None:
+        """The kernel on this optimizer's tensors; a checkpoint may have put others there."""
+        weights: list[Tensor] = [
+            weight for group in self.param_groups for weight in group["params"]
+        ]
+        states: list[dict[str, Any]] = [self.state.get(weight, {}) for weight in weights]
+        if not all(states):
+            return None
+        mean, square, step = ([state[name] for state in states] for name in _STATE)
+        slots = AdamWSlots(weights, mean, square, step, average.of(weights))
+        if self._kernel is None or not _are_same(self._kernel.slots, slots):
+            tensors = [tensor for slot in slots for tensor in slot]
+            self._kernel = AdamWKernel(slots) if serves_adamw(tensors) else None
+        return self._kernel
+
+
+def _are_same(known: AdamWSlots, slots: AdamWSlots) -> bool:
+    return all(
+        len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+        for a, b in zip(known, slots, strict=True)
+    )
+
+
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> Descent:
+    """AdamW that decays matrices, but not tokens, biases, norms and blending scalars."""
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        is_matrix = parameter.ndim >= 2 and not name.startswith("tokenizer.")
+        (decayed if is_matrix else free).append(parameter)
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    return Descent(groups, lr=config.learning_rate, fused=True)
