@@ -22,7 +22,7 @@ PEERS = {
     "realmlp": "RealMLP",
 }
 _HEAD = (
-    "| method | half | tables | RMSE, CatBoost = 1 | MAE, CatBoost = 1 | tables won "
+    "| method | part | tables | RMSE, CatBoost = 1 | MAE, CatBoost = 1 | tables won "
     "| time to fit, CatBoost = 1 |\n| :-- | :-- | --: | --: | --: | --: | --: |"
 )
 
