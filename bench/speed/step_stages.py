@@ -73,7 +73,7 @@ def step_stages(n_features: int, batch: int, repeats: int, peak: float) -> dict[
     def update() -> None:
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient
-        state.optimizer.descend(state.average, trainer.config.gradient_clip)
+        state.optimizer.move(state.average, trainer.config.gradient_clip)
 
     stages: dict[str, Run] = {
         "tokenizer": lambda: model.tokenizer(x).backward(d_tokens),

@@ -89,8 +89,7 @@ class ShardTrainer(Trainer):
         self._step += 1
         loss = self.batch_loss(self.parallel, rows)
         whole = loss * (share * self.group.size)  # DDP takes the mean of all
-        whole.backward()  # type: ignore[no-untyped-call]
-        state.optimizer.descend(state.average, self.config.gradient_clip)
+        state.optimizer.descend(whole, state.average, self.config.gradient_clip)
         return float(loss.detach()) * share
 
     def batch_loss(self, model: nn.Module, rows: Tensor) -> Tensor:

@@ -22,25 +22,31 @@ class Descent(torch.optim.AdamW):
 
     _kernel: AdamWKernel | None = None
 
-    def descend(self, average: WeightAverage, clip: float) -> None:
-        """Use the gradients that a backward pass has left; they are not kept.
+    def descend(self, loss: Tensor, average: WeightAverage, clip: float) -> None:
+        """One step down the gradient of a loss, of a model's weights and of their average.
 
         Parameters
         ----------
+        loss : Tensor, shape ()
         average : WeightAverage
             Of all the weights.
         clip : float
             Largest norm of the whole gradient.
         """
-        if not self._descend_in_one_pass(average, clip):
+        self.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.move(average, clip)
+
+    def move(self, average: WeightAverage, clip: float) -> None:
+        """The same down the gradients that are there."""
+        if not self._move_in_one_pass(average, clip):
             weights = [weight for group in self.param_groups for weight in group["params"]]
             nn.utils.clip_grad_norm_(weights, clip)
             self.step()
             average.update()
-        self.zero_grad(set_to_none=True)
 
     @torch.no_grad()
-    def _descend_in_one_pass(self, average: WeightAverage, clip: float) -> bool:
+    def _move_in_one_pass(self, average: WeightAverage, clip: float) -> bool:
         kernel = self._prepare(average)
         if kernel is None:
             return False

@@ -219,8 +219,7 @@ class Trainer:
     def train_step(self, state: TrainingState, rows: Tensor) -> float:
         """One step of AdamW on the given training rows; the batch's loss."""
         loss = self.batch_loss(state.model, rows)
-        loss.backward()  # type: ignore[no-untyped-call]
-        state.optimizer.descend(state.average, self.config.gradient_clip)
+        state.optimizer.descend(loss, state.average, self.config.gradient_clip)
         return float(loss.detach())
 
     def batch_loss(self, model: nn.Module, rows: Tensor) -> Tensor:
