@@ -40,6 +40,7 @@ ALLOWED["training"] = {
     "rules",
     "container",
     "functional",
+    "kernels",
     "nn",
     "columns",
     "text",
