@@ -1,5 +1,5 @@
 /* One step of AdamW on the CPU: the gradient's norm is clipped, the weights move, and so does
- * their running average, with each number read once.
+ * their running average, in one call.
  *
  * One thread does it all: the weights of a model are few beside the work of a step.
  */

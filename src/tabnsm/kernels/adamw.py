@@ -64,7 +64,10 @@ class AdamWKernel:
         assert compiled is not None
         self._run = compiled.tabnsm_adamw
         self._n = len(slots.weight)
-        self._pointers = {name: self._array(list_) for name, list_ in slots._asdict().items()}
+        # What there is none of stays NULL.
+        self._pointers = {
+            name: self._array(tensors) for name, tensors in slots._asdict().items() if tensors
+        }
         self._sizes = (ctypes.c_int64 * self._n)(*[tensor.numel() for tensor in slots.weight])
 
     def step(
@@ -107,10 +110,7 @@ class AdamWKernel:
             beta2=betas[1],
             epsilon=epsilon,
             keep=keep,
-            **{
-                name: ctypes.addressof(array) if self.slots.average or name != "average" else None
-                for name, array in self._pointers.items()
-            },
+            **{name: ctypes.addressof(array) for name, array in self._pointers.items()},
         )
         self._run(ctypes.byref(descent))
 
