@@ -13,34 +13,24 @@ the first network.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import math
+from functools import partial
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import torch
 
-from tabnsm import TabNSMRegressor
-from tabnsm.atomic import atomic_write
-from tabnsm.columns import EncodedTable
-from tabnsm.options import resolve_options
-from tabnsm.prediction import predict_rows
-from tabnsm.tables import Table
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.descent import make_optimizer
 from tabnsm.training.loop import Trainer, TrainingState
 from tabnsm.training.network import initial_state, make_trainer
-from tabnsm.training.prepare import FitRows, PreparedFit, Validation
-from tabnsm_bench.splits import paper_split
-from tabnsm_bench.suite.tables import CHOOSE, names_of
+from tabnsm_bench.suite.networks import CPU, PARTS, SuiteRows, fit_all, run_study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "studies" / "snapshots.json"
 N_NETWORKS, N_CYCLES, MAX_ROWS = 4, 3, 3000
-CPU = torch.device("cpu")
 Networks = list[int]
 
 
@@ -54,26 +44,13 @@ def of_snapshots(run: dict[str, Any], only_kept: bool = False) -> Networks:
 
 def fit_table(data_dir: Path, name: str) -> dict[str, Any]:
     """Epochs, and errors of every mean that `page` compares, on one table."""
-    about = json.loads((data_dir / f"{name}.json").read_text())
-    rows = pd.read_parquet(data_dir / f"{name}.parquet").drop(columns=about["drop"])
-    if len(rows) > MAX_ROWS:
-        rows = rows.sample(MAX_ROWS, random_state=42).sort_index()
-    X, y = rows.drop(columns=about["target"]), rows[about["target"]]
-    split = paper_split(len(rows))
-    train, held_out, test = split.train, split.validation, split.test
-    # Without a linear residual, so that test rows need no targets of their own kind.
-    model = TabNSMRegressor(random_state=0, n_ensemble=N_NETWORKS, linear_residual=False)
-    validation = Validation(X_val=X.iloc[held_out], y_val=y.iloc[held_out])
-    collected = FitRows.collect(X.iloc[train], y.iloc[train], None, validation, 0)
-    prepared = collected.prepare(resolve_options(model.get_params()))
-    tables = prepared.data.validation, prepared.encoder.transform(Table.from_native(X.iloc[test]))
-    targets = prepared.data.validation_target[:, 0], y.iloc[test].to_numpy(float)
-
-    predicted: list[list[np.ndarray]] = [[], []]
+    fit = SuiteRows(data_dir, name, MAX_ROWS).prepare(n_ensemble=N_NETWORKS)
+    prepared = fit.prepared
+    predicted: dict[str, list[np.ndarray]] = {part: [] for part in PARTS}
 
     def add(state: TrainingState) -> None:
-        for known, table in zip(predicted, tables, strict=True):
-            known.append(_predictions(prepared, state, table))
+        for part, values in fit.predict(state).items():
+            predicted[part].append(values)
 
     epochs = []
     for number in range(N_NETWORKS):
@@ -88,17 +65,16 @@ def fit_table(data_dir: Path, name: str) -> dict[str, Any]:
         _cycle(trainer, first, n_epochs)
         add(first)
 
-    def error(part: int, members: Networks) -> float:
-        mean = np.mean([predicted[part][k] for k in members], axis=0)
-        return float(np.sqrt(np.mean((mean - targets[part]) ** 2)))
+    def error(part: str, members: Networks) -> float:
+        return fit.rmse(part, np.mean([predicted[part][k] for k in members], axis=0))
 
     members = [0]
     for k in range(N_NETWORKS, N_NETWORKS + N_CYCLES):
-        if error(0, [*members, k]) < error(0, members):
+        if error("validation", [*members, k]) < error("validation", members):
             members.append(k)
     run: dict[str, Any] = {"kept": [k - N_NETWORKS for k in members[1:]], "epochs": epochs}
     run |= {"best_epoch": best_epoch, "cycle_epochs": N_CYCLES * n_epochs}
-    return run | {"rmse": {label: error(1, which(run)) for label, (which, _) in ROWS.items()}}
+    return run | {"rmse": {label: error("test", which(run)) for label, (which, _) in ROWS.items()}}
 
 
 def _cycle(trainer: Trainer, state: TrainingState, n_epochs: int) -> None:
@@ -112,10 +88,6 @@ def _cycle(trainer: Trainer, state: TrainingState, n_epochs: int) -> None:
         weights = copy.deepcopy(state.model.state_dict())
     state.model.load_state_dict(weights)
     state.model.eval()
-
-
-def _predictions(prepared: PreparedFit, state: TrainingState, table: EncodedTable) -> np.ndarray:
-    return prepared.target.unstandardize(predict_rows(state.model, table, CPU))[:, 0]
 
 
 # Name, the networks and snapshots that predict, and the epochs that they took.
@@ -139,16 +111,6 @@ ROWS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def fit(data_dir: Path, results: Path = RESULTS) -> None:
-    """Run the tables that are not done."""
-    found = json.loads(results.read_text()) if results.exists() else {}
-    for name in names_of(CHOOSE):
-        if name not in found:
-            found[name] = fit_table(data_dir, name)
-            atomic_write(results, (json.dumps(found, indent=1) + "\n").encode())
-            print(name, json.dumps(found[name]), flush=True)
-
-
 def page(results: Path = RESULTS) -> str:
     """The table of bench/docs/suite.md from the results."""
     runs = json.loads(results.read_text()).values()
@@ -165,23 +127,5 @@ def page(results: Path = RESULTS) -> str:
     return "\n".join(lines)
 
 
-def geometric_mean(ratios: list[float]) -> float:
-    return float(np.exp(np.mean(np.log(ratios))))
-
-
-def main() -> None:
-    """Run one of the commands."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    fitting = commands.add_parser("fit")
-    fitting.add_argument("--data-dir", type=Path, default=Path("suite-data"))
-    commands.add_parser("page")
-    options = parser.parse_args()
-    if options.command == "fit":
-        fit(options.data_dir)
-    else:
-        print(page())
-
-
 if __name__ == "__main__":
-    main()
+    run_study(__doc__, partial(fit_all, fit_table, RESULTS), page)

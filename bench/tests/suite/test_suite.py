@@ -120,8 +120,8 @@ def test_departures_are_compared_with_one_network(tmp_path: Path) -> None:
         put(tmp_path / FOLDER, "tabnsm-paper", table, 9.0 if table == "loans" else 2.0)
     rows = departures_table(tmp_path).splitlines()[2:]
     assert rows == [
-        '| `preset = "paper"` | 1 of 2 | 2.121 | 2.121 | 0 | 4.50, 1.00 |',
-        "| `n_ensemble = 1` | 2 of 2 | 2.000 | 2.000 | 0 | 2.00, 2.00 |",
+        '| `preset = "paper"` | 1 of 2 | 2.121 ± 1.595 | 2.121 | 0 | 4.50, 1.00 |',
+        "| `n_ensemble = 1` | 2 of 2 | 2.000 ± 0.000 | 2.000 | 0 | 2.00, 2.00 |",
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tabnsm_bench.protocol import RunSpec
 from tabnsm_bench.studies.departures import departures
 from tabnsm_bench.studies.variant import preset_options, spelled, tabnsm_method
-from tabnsm_bench.suite.figure_of_merit import runs_by_table, summarize
+from tabnsm_bench.suite.figure_of_merit import runs_by_table, standard_error, summarize
 from tabnsm_bench.suite.tables import CHOOSE, names_of
 
 FOLDER = "departures"
@@ -16,7 +16,8 @@ ONE_NETWORK = tabnsm_method("default", n_ensemble=1)
 # Small enough for every variant on every table, so that no limit of time cuts a network.
 MAX_ROWS = 2000
 _HEAD = (
-    "| default with | tables that change | RMSE, default = 1 | MAE, default = 1 | lower RMSE on "
+    "| default with | tables that change | RMSE, default = 1, ± standard error | MAE, default = 1 "
+    "| lower RMSE on "
     "| worst table, best table |\n| :-- | --: | --: | --: | --: | --: |"
 )
 
@@ -74,8 +75,9 @@ def departures_table(results: Path) -> str:
         n_changed = sum(ratio != 1 for ratio in ratios)
         n_lower = sum(ratio < 1 for ratio in ratios)
         text = (
-            f"| `{label}` | {n_changed} of {len(tables)} | {summary.rmse:.3f} "
-            f"| {summary.mae:.3f} | {n_lower} | {max(ratios):.2f}, {min(ratios):.2f} |"
+            f"| `{label}` | {n_changed} of {len(tables)} "
+            f"| {summary.rmse:.3f} ± {standard_error(ratios):.3f} | {summary.mae:.3f} "
+            f"| {n_lower} | {max(ratios):.2f}, {min(ratios):.2f} |"
         )
         rows.append((-summary.rmse, text))
     return "\n".join([_HEAD, *(text for _, text in sorted(rows))])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean, stdev
 from typing import Any
 
 from tabnsm_bench.store import load_results
@@ -86,8 +87,8 @@ def summarize(
     middle = (seconds[(len(seconds) - 1) // 2] + seconds[len(seconds) // 2]) / 2
     return Summary(
         len(common),
-        _geometric_mean(list(ratio.values())),
-        _geometric_mean(mae),
+        geometric_mean(list(ratio.values())),
+        geometric_mean(mae),
         sum(value < 1 for value in ratio.values()) / len(common),
         middle,
     )
@@ -104,5 +105,15 @@ def _ratio(run: Any, reference: Any, metric: str) -> float:
     return float(run["metrics"]["test"][metric] / reference["metrics"]["test"][metric])
 
 
-def _geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(sum(math.log(value) for value in values) / len(values))
+def standard_error(ratios: Sequence[float]) -> float:
+    """Of a geometric mean: how much it would differ on other tables, and by chance.
+
+    Examples
+    --------
+    >>> round(standard_error([0.9, 1.0, 1.1]), 3), standard_error([0.9])
+    (0.058, 0.0)
+    """
+    if len(ratios) < 2:
+        return 0.0
+    logs = [math.log(ratio) for ratio in ratios]
+    return geometric_mean(ratios) * stdev(logs) / math.sqrt(len(ratios))
