@@ -22,7 +22,7 @@ setup(
     ext_modules=[
         Extension(
             f"tabnsm.kernels._{name}",
-            [f"src/tabnsm/kernels/{part}.c" for part in ("interaction", "tokens", "adamw")],
+            [f"src/tabnsm/kernels/{part}.c" for part in ("interaction", "tokens", "adamw", "blend")],
             depends=[f"src/tabnsm/kernels/{part}.c" for part in INCLUDED],
             extra_compile_args=[*FLAGS, *variant_flags],
             extra_link_args=["-pthread", "-lm"],

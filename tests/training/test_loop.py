@@ -11,6 +11,7 @@ import torch
 from tabnsm.columns.encoded import EncodedTable
 from tabnsm.errors import InvalidOptionError
 from tabnsm.nn import TabNSM
+from tabnsm.nn.compiled import CompiledPass
 from tabnsm.target import TargetConfig, TargetModel
 from tabnsm.training.averaging import WeightAverage
 from tabnsm.training.config import TrainingConfig
@@ -30,7 +31,10 @@ def encoded(n_rows: int, seed: int) -> EncodedTable:
 
 
 def make(
-    config: TrainingConfig, rise: RiseConfig | None = None, report: Any = None
+    config: TrainingConfig,
+    rise: RiseConfig | None = None,
+    report: Any = None,
+    d_token: int = 8,
 ) -> tuple[Trainer, TrainingState]:
     train, validation = encoded(150, 0), encoded(40, 1)
 
@@ -39,7 +43,7 @@ def make(
 
     data = TrainingData(train, target(train), None, validation, target(validation), None)
     generator = torch.Generator().manual_seed(0)
-    model = TabNSM(5, d_token=8, head_width=16, generator=generator)
+    model = TabNSM(5, d_token=d_token, head_width=16, generator=generator)
     state = TrainingState(
         model,
         make_optimizer(model, config),
@@ -158,6 +162,23 @@ def test_gradients_are_clipped() -> None:
     means = [found["exp_avg"] for found in state.optimizer.state.values()]
     norm = torch.sqrt(sum(mean.square().sum() for mean in means))  # type: ignore[arg-type]
     assert 1e-5 < float(norm) <= 1e-3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_steps_without_autograd_have_the_same_bits(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for serves in (CompiledPass.serves, lambda _: False):
+        monkeypatch.setattr(CompiledPass, "serves", staticmethod(serves))
+        trainer, state = make(TrainingConfig(max_epochs=3), d_token=16)
+        if weighted:
+            trainer.weight = torch.linspace(0.5, 1.5, 150)
+        history = trainer.train(state)
+        losses = [epoch.train_loss for epoch in history]
+        found.append((losses, [weight.detach().clone() for weight in state.model.parameters()]))
+    assert found[0][0] == found[1][0]
+    assert all(torch.equal(a, b) for a, b in zip(found[0][1], found[1][1], strict=True))
 
 
 def test_divergence_keeps_the_best_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def soft_index(
     tensor([ 0.,  5., 10.])
     """
     check_grid_options(n_grid_cells, temperature, normalize=False)
-    lower, width = _grid_range(lower, upper, x.device)
+    lower, width = grid_range(lower, upper, x.device)
     return _apply_soft_index(x, lower, width, n_grid_cells, temperature)
 
 
@@ -180,7 +180,7 @@ def grid_loss(
             f"{tuple(prediction.shape)} and {tuple(target.shape)}."
         )
     lower, upper = grid_bounds(prediction, target) if bounds is None else bounds
-    lower, width = _grid_range(lower, upper, prediction.device)
+    lower, width = grid_range(lower, upper, prediction.device)
     absolute_temperature = temperature * width if normalize else temperature
     pair = torch.stack((prediction.double(), target.double()))  # (2, ...)
     index = _apply_soft_index(pair, lower, width, n_grid_cells, absolute_temperature)
@@ -192,8 +192,8 @@ def grid_loss(
     return loss.to(torch.promote_types(prediction.dtype, torch.float32))
 
 
-def _grid_range(
-    lower: Tensor | float, upper: Tensor | float, device: torch.device
+def grid_range(
+    lower: Tensor | float, upper: Tensor | float, device: torch.device | None = None
 ) -> tuple[Tensor, Tensor]:
     """First anchor and distance to the last one, as float64 tensors without gradient."""
     first = torch.as_tensor(lower, dtype=torch.float64, device=device).detach()

@@ -78,33 +78,99 @@ class _Problem(ctypes.Structure):
     )
 
 
-def _problem(features: Tensor, weights: Mapping[str, Tensor]) -> _Problem:
-    n_rows, n_inputs = features.shape
-    n_hidden, n_half = weights["mlp1_weight1"].shape[0], weights["dec1_weight"].shape[0]
-    small = features.numel() * n_hidden < SMALL_WORK
+def _new_problem(weights: Mapping[str, Tensor]) -> _Problem:
+    """What is the same for all batches."""
+    n_hidden, n_inputs = weights["mlp1_weight1"].shape
     problem = _Problem(
-        *(n_rows, n_inputs, n_hidden, n_half, weights["dec2_weight"].shape[0]),
+        *(0, n_inputs, n_hidden, weights["dec1_weight"].shape[0]),
+        n_targets=weights["dec2_weight"].shape[0],
         n_rank=weights["dec1_factor"].shape[0] if "dec1_factor" in weights else 0,
-        n_threads=1 if small else thread_count(),
-        x=features.data_ptr(),
-        parallel=thread_pool(),
     )
     for i, name in enumerate(PARAMETERS):
         if name in weights:
             x = weights[name]
-            problem.parameter[i] = Parameter(x.data_ptr(), None, *_rows_and_columns(x))
+            rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
+            problem.parameter[i] = Parameter(x.data_ptr(), None, rows, columns)
     return problem
 
 
-def _rows_and_columns(x: Tensor) -> tuple[int, int]:
-    return (x.shape[0], x.shape[1]) if x.ndim == 2 else (1, x.numel())
+def _set_gradients(problem: _Problem, gradients: Mapping[str, Tensor]) -> None:
+    for i, name in enumerate(PARAMETERS):
+        if name in gradients:
+            problem.parameter[i].gradient = gradients[name].data_ptr()
+
+
+def _open() -> ctypes.CDLL:
+    compiled = library(WIDEST)
+    assert compiled is not None
+    return compiled
+
+
+def _run_forward(problem: _Problem, features: Tensor, keeps: bool) -> tuple[Tensor, Tensor | None]:
+    """Predictions, and what the backward pass takes over."""
+    _set_rows(problem, features)
+    out, saved = features.new_empty((problem.n_rows, problem.n_targets)), None
+    if keeps:
+        compiled = _open()
+        compiled.tabnsm_head_saved.restype = ctypes.c_int64
+        saved = features.new_empty(compiled.tabnsm_head_saved(ctypes.byref(problem)))
+    problem.out, problem.saved = out.data_ptr(), None if saved is None else saved.data_ptr()
+    _run(problem, backward=False)
+    return out, saved
+
+
+def _run_backward(problem: _Problem, features: Tensor, saved: Tensor, d_out: Tensor) -> Tensor:
+    """Gradient of the features; those of the weights go where the problem says."""
+    _set_rows(problem, features)
+    d_x = torch.empty_like(features)
+    problem.saved, problem.d_out = saved.data_ptr(), d_out.data_ptr()
+    problem.d_x = d_x.data_ptr()
+    _run(problem, backward=True)
+    return d_x
+
+
+def _set_rows(problem: _Problem, features: Tensor) -> None:
+    small = features.numel() * problem.n_hidden < SMALL_WORK
+    problem.n_rows, problem.x = len(features), features.data_ptr()
+    problem.n_threads = 1 if small else thread_count()
+    problem.parallel = thread_pool()
 
 
 def _run(problem: _Problem, backward: bool) -> None:
-    compiled = library(WIDEST)
-    assert compiled is not None
-    if compiled.tabnsm_head(ctypes.byref(problem), int(backward)):
+    if _open().tabnsm_head(ctypes.byref(problem), int(backward)):
         raise MemoryError(f"no memory for a head over {problem.n_inputs} numbers per row")
+
+
+class HeadPass:
+    """Passes with one set of weights, without autograd; see `InteractionPass`.
+
+    Parameters
+    ----------
+    weights : mapping of str to Tensor
+        As for `head`; they stay where they are.
+    gradients : mapping of str to Tensor
+        Where `backward` puts the gradients, by the names of the weights.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], gradients: Mapping[str, Tensor]) -> None:
+        self._kept = (weights, gradients)  # whose addresses the problem has
+        self._problem = _new_problem(weights)
+        _set_gradients(self._problem, gradients)
+        self._from: tuple[Tensor, Tensor] | None = None
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The same as `head`."""
+        out, saved = _run_forward(self._problem, features, keeps=True)
+        assert saved is not None
+        self._from = features, saved
+        return out
+
+    def backward(self, d_out: Tensor) -> Tensor:
+        """Gradient of the features of the last call of `forward`."""
+        assert self._from is not None
+        d_features = _run_backward(self._problem, *self._from, d_out)
+        self._from = None
+        return d_features
 
 
 class _Head(torch.autograd.Function):
@@ -114,19 +180,10 @@ class _Head(torch.autograd.Function):
     def forward(ctx: Any, names: tuple[str, ...], features: Tensor, *weights: Tensor) -> Tensor:
         features = features.contiguous()
         weights = tuple(x.contiguous() for x in weights)
-        problem = _problem(features, dict(zip(names, weights, strict=True)))
-        out = features.new_empty((problem.n_rows, problem.n_targets))
-        problem.out = out.data_ptr()
-        needs_backward = any(ctx.needs_input_grad)
-        if needs_backward:
-            compiled = library(WIDEST)
-            assert compiled is not None
-            compiled.tabnsm_head_saved.restype = ctypes.c_int64
-            saved = features.new_empty(compiled.tabnsm_head_saved(ctypes.byref(problem)))
-            problem.saved = saved.data_ptr()
-        _run(problem, backward=False)
-        if needs_backward:
-            ctx.names = names
+        problem = _new_problem(dict(zip(names, weights, strict=True)))
+        out, saved = _run_forward(problem, features, keeps=any(ctx.needs_input_grad))
+        if saved is not None:
+            ctx.names, ctx.problem = names, problem
             ctx.save_for_backward(saved, features, *weights)
         return out
 
@@ -134,13 +191,7 @@ class _Head(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         saved, features, *weights = ctx.saved_tensors
-        d_out = d_out.contiguous()
-        problem = _problem(features, dict(zip(ctx.names, weights, strict=True)))
         gradients = [torch.empty_like(x) for x in weights]
-        d_x = torch.empty_like(features)
-        for name, gradient in zip(ctx.names, gradients, strict=True):
-            problem.parameter[PARAMETERS.index(name)].gradient = gradient.data_ptr()
-        problem.saved, problem.d_out = saved.data_ptr(), d_out.data_ptr()
-        problem.d_x = d_x.data_ptr()
-        _run(problem, backward=True)
+        _set_gradients(ctx.problem, dict(zip(ctx.names, gradients, strict=True)))
+        d_x = _run_backward(ctx.problem, features, saved, d_out.contiguous())
         return None, d_x, *gradients

@@ -52,63 +52,31 @@ def open_library(tokens: Tensor) -> ctypes.CDLL:
     return compiled
 
 
-def interaction(
-    tokens: Tensor,
-    parameters: Mapping[str, Tensor],
-    *,
-    n_heads: int,
-    window_size: int,
-    compress_block_size: int,
-    compress_stride: int,
-    selection_block_size: int,
-    n_selected_blocks: int,
-    max_exact_features: int,
-    n_pools: int = 0,
-) -> Tensor:
-    """Attention, mixing and residual blending of `tabnsm.nn.interaction` in one pass per row.
-
-    A row's result does not depend on the rest of the batch, and the bits do not depend on the
-    number of threads.
+class InteractionShape(NamedTuple):
+    """What the kernel must know besides the tokens and the weights.
 
     Parameters
     ----------
-    tokens : Tensor, shape (B, D, d_token)
-        float32 on the CPU, d_token a multiple of `TOKEN_MULTIPLE`.
-    parameters : mapping of str to Tensor
-        By the names of `PARAMETERS`; those of the mixer are missing where there is none.
-    n_heads, window_size, compress_block_size, compress_stride, selection_block_size : int
-    n_selected_blocks, max_exact_features : int
+    n_heads, compress_block_size, compress_stride : int
         As in `tabnsm.kernels.sparse_attention`.
-    n_pools : int, default 0
+    n_pools : int
         Equal parts of every token whose means follow, as `tabnsm.functional.blending.pool_means`
         returns them.
-
-    Returns
-    -------
-    Tensor, shape (B, D * (1 + n_pools))
+    options : BlockOptions
     """
-    options = block_options(
-        tokens.shape[1],
-        window_size=window_size,
-        compress_block_size=compress_block_size,
-        compress_stride=compress_stride,
-        selection_block_size=selection_block_size,
-        n_selected_blocks=n_selected_blocks,
-        max_exact_features=max_exact_features,
-    )
-    shape = _Shape(n_heads, compress_block_size, compress_stride, n_pools, options)
-    out: Tensor = _Interaction.apply(  # type: ignore[no-untyped-call]
-        shape, tuple(parameters), tokens, *parameters.values()
-    )
-    return out
 
-
-class _Shape(NamedTuple):
     n_heads: int
     compress_block_size: int
     compress_stride: int
     n_pools: int
     options: BlockOptions
+
+    @classmethod
+    def of(cls, n_features: int, n_heads: int, n_pools: int, **options: int) -> InteractionShape:
+        """From the options of `tabnsm.kernels.sparse_attention`."""
+        blocks = block_options(n_features, **options)
+        size, stride = options["compress_block_size"], options["compress_stride"]
+        return cls(n_heads, size, stride, n_pools, blocks)
 
     def is_narrow(self, tokens: Tensor) -> bool:
         """Whether rows of such tokens share vectors; the number of rows has no part in it."""
@@ -133,6 +101,32 @@ class _Shape(NamedTuple):
             tokens.new_empty((n_rows, self.n_heads, 6, n_features)),
             tokens.new_empty((n_rows, self.n_heads, n_features, m), dtype=torch.int32),
         )
+
+
+def interaction(
+    tokens: Tensor, parameters: Mapping[str, Tensor], shape: InteractionShape
+) -> Tensor:
+    """Attention, mixing and residual blending of `tabnsm.nn.interaction` in one pass per row.
+
+    A row's result does not depend on the rest of the batch, and the bits do not depend on the
+    number of threads.
+
+    Parameters
+    ----------
+    tokens : Tensor, shape (B, D, d_token)
+        float32 on the CPU, d_token a multiple of `TOKEN_MULTIPLE`.
+    parameters : mapping of str to Tensor
+        By the names of `PARAMETERS`; those of the mixer are missing where there is none.
+    shape : InteractionShape
+
+    Returns
+    -------
+    Tensor, shape (B, D * (1 + n_pools))
+    """
+    out: Tensor = _Interaction.apply(  # type: ignore[no-untyped-call]
+        shape, tuple(parameters), tokens, *parameters.values()
+    )
+    return out
 
 
 class Parameter(ctypes.Structure):
@@ -166,53 +160,122 @@ class _Saved(NamedTuple):
     selected: Tensor  # (B, H, D, m)
 
 
-def _run(
-    shape: _Shape,
-    tokens: Tensor,
+def _new_problem(
+    shape: InteractionShape,
+    n_features: int,
+    d_token: int,
     weights: Mapping[str, Tensor],
-    saved: _Saved | None,
-    out: Tensor | None = None,
     gradients: Mapping[str, Tensor] | None = None,
-    d_out: Tensor | None = None,
-    d_tokens: Tensor | None = None,
-) -> None:
-    """Forward into `out`, or backward from `d_out` into `d_tokens` and `gradients`."""
-    compiled = open_library(tokens)
-    n_rows, n_features, d_token = tokens.shape
+) -> _Problem:
+    """What is the same for all batches."""
     options = shape.options
-    small = tokens.numel() * d_token < SMALL_WORK
     problem = _Problem()
     problem.attention = Problem(
-        *(n_rows, shape.n_heads, n_features, d_token // shape.n_heads),
+        *(0, shape.n_heads, n_features, d_token // shape.n_heads),
         *(n_blocks(n_features, shape.compress_stride), *options[:4]),
         n_slots=options.overlap.shape[1],
-        n_threads=1 if small else min(thread_count(), n_rows),
         overlap=options.overlap.data_ptr(),
         share=options.share.data_ptr(),
-        parallel=thread_pool(),
     )
-    attention = problem.attention
-    if saved is not None:
-        attention.stats, attention.selected = saved.stats.data_ptr(), saved.selected.data_ptr()
-        problem.attended = saved.attended.data_ptr()
     problem.d_token = d_token
     problem.n_gates = weights["gate_weight"].shape[0] // 3
     problem.compress_block = shape.compress_block_size
     problem.compress_stride = shape.compress_stride
     problem.chunk = weights["feature_weight1"].shape[0] if "feature_weight1" in weights else 0
     problem.n_pools = shape.n_pools
+    for i, name in enumerate(PARAMETERS):
+        if name in weights:
+            x = weights[name]
+            rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
+            problem.parameter[i] = Parameter(x.data_ptr(), None, rows, columns)
+    if gradients is not None:
+        _set_gradients(problem, gradients)
+    return problem
+
+
+def _set_gradients(problem: _Problem, gradients: Mapping[str, Tensor]) -> None:
+    for i, name in enumerate(PARAMETERS):
+        if name in gradients:
+            problem.parameter[i].gradient = gradients[name].data_ptr()
+
+
+def _run(
+    problem: _Problem,
+    shape: InteractionShape,
+    tokens: Tensor,
+    saved: _Saved | None,
+    out: Tensor | None = None,
+    d_out: Tensor | None = None,
+    d_tokens: Tensor | None = None,
+) -> None:
+    """Forward into `out`, or backward from `d_out` into `d_tokens` and the gradients."""
+    n_rows, n_features, d_token = tokens.shape
+    small = tokens.numel() * d_token < SMALL_WORK
+    attention = problem.attention
+    attention.n_rows = n_rows
+    attention.n_threads = 1 if small else min(thread_count(), n_rows)
+    attention.parallel = thread_pool()
+    if saved is not None:
+        attention.stats, attention.selected = saved.stats.data_ptr(), saved.selected.data_ptr()
+        problem.attended = saved.attended.data_ptr()
     problem.narrow = shape.is_narrow(tokens)
     problem.tokens = tokens.data_ptr()
     for name, x in (("out", out), ("d_out", d_out), ("d_tokens", d_tokens)):
         setattr(problem, name, None if x is None else x.data_ptr())
-    for i, name in enumerate(PARAMETERS):
-        if name in weights:
-            x = weights[name]
-            gradient = None if gradients is None else gradients[name].data_ptr()
-            rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
-            problem.parameter[i] = Parameter(x.data_ptr(), gradient, rows, columns)
-    if compiled.tabnsm_interaction(ctypes.byref(problem), int(d_out is not None)):
+    if open_library(tokens).tabnsm_interaction(ctypes.byref(problem), int(d_out is not None)):
         raise MemoryError(f"no memory to mix {n_features} features of width {d_token}")
+
+
+class InteractionPass:
+    """Passes with one set of weights, without autograd.
+
+    The kernel's arguments are written once: where batches are small, that and autograd take
+    longer than the kernel.
+
+    Parameters
+    ----------
+    shape : InteractionShape
+    n_features, d_token : int
+    weights : mapping of str to Tensor
+        As for `interaction`; they stay where they are.
+    gradients : mapping of str to Tensor
+        Where `backward` puts the gradients, by the names of the weights.
+    """
+
+    def __init__(
+        self,
+        shape: InteractionShape,
+        n_features: int,
+        d_token: int,
+        weights: Mapping[str, Tensor],
+        gradients: Mapping[str, Tensor],
+    ) -> None:
+        self.shape = shape
+        self._kept = (weights, gradients)  # whose addresses the problem has
+        self._problem = _new_problem(shape, n_features, d_token, weights, gradients)
+        self._from: tuple[Tensor, _Saved] | None = None
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """The same as `interaction`."""
+        saved = self.shape.room(tokens)
+        self._from = tokens, saved
+        out = _room_for_out(tokens, self.shape)
+        _run(self._problem, self.shape, tokens, saved, out=out)
+        return out
+
+    def backward(self, d_out: Tensor) -> Tensor:
+        """Gradient of the tokens of the last call of `forward`."""
+        assert self._from is not None
+        tokens, saved = self._from
+        d_tokens = torch.empty_like(tokens)
+        _run(self._problem, self.shape, tokens, saved, d_out=d_out, d_tokens=d_tokens)
+        self._from = None
+        return d_tokens
+
+
+def _room_for_out(tokens: Tensor, shape: InteractionShape) -> Tensor:
+    n_rows, n_features, _ = tokens.shape
+    return tokens.new_empty((n_rows, n_features * (1 + shape.n_pools)))
 
 
 class _Interaction(torch.autograd.Function):
@@ -220,18 +283,18 @@ class _Interaction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, shape: _Shape, names: tuple[str, ...], tokens: Tensor, *weights: Tensor
+        ctx: Any, shape: InteractionShape, names: tuple[str, ...], tokens: Tensor, *weights: Tensor
     ) -> Tensor:
         tokens = tokens.contiguous()
         weights = tuple(x.contiguous() for x in weights)
-        n_rows, n_features, _ = tokens.shape
-        saved = None
-        if any(ctx.needs_input_grad):
-            saved = shape.room(tokens)
-        out = tokens.new_empty((n_rows, n_features * (1 + shape.n_pools)))
-        _run(shape, tokens, dict(zip(names, weights, strict=True)), saved, out=out)
+        saved = shape.room(tokens) if any(ctx.needs_input_grad) else None
+        out = _room_for_out(tokens, shape)
+        _, n_features, d_token = tokens.shape
+        named = dict(zip(names, weights, strict=True))
+        problem = _new_problem(shape, n_features, d_token, named)
+        _run(problem, shape, tokens, saved, out=out)
         if saved is not None:
-            ctx.shape, ctx.names = shape, names
+            ctx.shape, ctx.names, ctx.problem = shape, names, problem
             ctx.save_for_backward(tokens, *saved, *weights)
         return out
 
@@ -241,13 +304,8 @@ class _Interaction(torch.autograd.Function):
         tokens, attended, stats, selected, *weights = ctx.saved_tensors
         d_tokens = torch.empty_like(tokens)
         gradients = [torch.empty_like(x) for x in weights]
-        _run(
-            ctx.shape,
-            tokens,
-            dict(zip(ctx.names, weights, strict=True)),
-            _Saved(attended, stats, selected),
-            gradients=dict(zip(ctx.names, gradients, strict=True)),
-            d_out=d_out.contiguous(),
-            d_tokens=d_tokens,
-        )
+        _set_gradients(ctx.problem, dict(zip(ctx.names, gradients, strict=True)))
+        saved = _Saved(attended, stats, selected)
+        d_out = d_out.contiguous()
+        _run(ctx.problem, ctx.shape, tokens, saved, d_out=d_out, d_tokens=d_tokens)
         return None, None, d_tokens, *gradients

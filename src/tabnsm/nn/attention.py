@@ -97,10 +97,11 @@ class SparseAttention(nn.Module):
             "out": self.out.weight,
         }
         for letter, compressor in (("k", self.compress_k), ("v", self.compress_v)):
-            mlp = dict(compressor.mlp.named_parameters())
             named[f"{letter}_offset"] = compressor.offset
-            named[f"{letter}_weight1"], named[f"{letter}_bias1"] = mlp["0.weight"], mlp["0.bias"]
-            named[f"{letter}_weight2"], named[f"{letter}_bias2"] = mlp["2.weight"], mlp["2.bias"]
+            for place, layer in (("1", compressor.mlp[0]), ("2", compressor.mlp[2])):
+                assert isinstance(layer, Linear)
+                named[f"{letter}_weight{place}"] = layer.weight
+                named[f"{letter}_bias{place}"] = layer.bias
         return named
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -53,29 +53,36 @@ class AdaptiveSparseInteraction(nn.Module):
 
     def compiled(self, tokens: Tensor, n_pools: int = 0) -> Tensor:
         """The same as `composed`, by the kernel."""
+        shape = self.kernel_shape(tokens.shape[1], n_pools)
+        return kernels.interaction(tokens, self.kernel_parameters(), shape)
+
+    def kernel_shape(self, n_features: int, n_pools: int) -> kernels.InteractionShape:
+        """The attention's options, as the kernel wants them."""
         assert isinstance(self.attention, SparseAttention)
-        parameters = {
-            "norm": self.norm.weight,
-            "token_weight": self.token_weight,
-            "mixed_weight": self.mixed_weight,
-            "skip_weight": self.skip_weight,
-            **self.attention.kernel_parameters(),
-        }
-        if self.mixer is not None:
-            parameters |= self.mixer.kernel_parameters()
         c = self.attention.config
-        return kernels.interaction(
-            tokens,
-            parameters,
-            n_heads=c.n_heads,
+        return kernels.InteractionShape.of(
+            n_features,
+            c.n_heads,
+            n_pools,
             window_size=c.window_size,
             compress_block_size=c.compress_block_size,
             compress_stride=c.resolved_stride,
             selection_block_size=c.selection_block_size,
             n_selected_blocks=c.n_selected_blocks,
             max_exact_features=c.max_exact_features,
-            n_pools=n_pools,
-        )  # (B, D * (1 + n_pools))
+        )
+
+    def kernel_parameters(self) -> dict[str, Tensor]:
+        """The parameters by the names of `tabnsm.kernels.interaction`."""
+        assert isinstance(self.attention, SparseAttention)
+        return {
+            "norm": self.norm.weight,
+            "token_weight": self.token_weight,
+            "mixed_weight": self.mixed_weight,
+            "skip_weight": self.skip_weight,
+            **self.attention.kernel_parameters(),
+            **({} if self.mixer is None else self.mixer.kernel_parameters()),
+        }
 
     def composed(self, tokens: Tensor, n_pools: int = 0) -> Tensor:
         """Step by step, on any device."""

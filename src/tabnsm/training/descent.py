@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ class Descent(torch.optim.AdamW):
     """
 
     _kernel: AdamWKernel | None = None
+    _place: tuple[WeightAverage, Tensor, Tensor, Tensor] | None = None
+    """What the kernel was made for: the average, and the state of the first weight."""
 
     def descend(self, loss: Tensor, average: WeightAverage, clip: float) -> None:
         """One step down the gradient of a loss, of a model's weights and of their average.
@@ -52,9 +55,10 @@ class Descent(torch.optim.AdamW):
             return False
         gradients: list[Tensor] = []
         for weight in kernel.slots.weight:
-            if weight.grad is None or not weight.grad.is_contiguous():
+            gradient = weight.grad
+            if gradient is None or not gradient.is_contiguous():
                 return False
-            gradients.append(weight.grad)
+            gradients.append(gradient)
         options = self.param_groups[0]
         kernel.step(
             gradients,
@@ -76,22 +80,22 @@ class Descent(torch.optim.AdamW):
         weights: list[Tensor] = [
             weight for group in self.param_groups for weight in group["params"]
         ]
+        first = self.state.get(weights[0], {})
+        if not first:
+            return None
+        # Looking at all of the tensors in every step would take longer than a small step itself.
+        place = (average, *(first[name] for name in _STATE))
+        if self._place is not None and all(map(operator.is_, self._place, place)):
+            return self._kernel
+        self._kernel, self._place = None, place
         states: list[dict[str, Any]] = [self.state.get(weight, {}) for weight in weights]
         if not all(states):
             return None
         mean, square, step = ([state[name] for state in states] for name in _STATE)
         slots = AdamWSlots(weights, mean, square, step, average.of(weights))
-        if self._kernel is None or not _are_same(self._kernel.slots, slots):
-            tensors = [tensor for slot in slots for tensor in slot]
-            self._kernel = AdamWKernel(slots) if serves_adamw(tensors) else None
+        if serves_adamw([tensor for slot in slots for tensor in slot]):
+            self._kernel = AdamWKernel(slots)
         return self._kernel
-
-
-def _are_same(known: AdamWSlots, slots: AdamWSlots) -> bool:
-    return all(
-        len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-        for a, b in zip(known, slots, strict=True)
-    )
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> Descent:

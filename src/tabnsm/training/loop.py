@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch import Generator, Tensor, nn
 from tabnsm.columns.large import LARGE_ROWS, row_slices
 from tabnsm.errors import TabNSMError
 from tabnsm.metrics import near_one, weighted_mae, weighted_rmse
+from tabnsm.nn.compiled import CompiledPass
+from tabnsm.nn.model import TabNSM
 from tabnsm.prediction import predict_rows
 from tabnsm.target import TargetModel
 from tabnsm.training.averaging import WeightAverage
@@ -133,6 +135,7 @@ class Trainer:
         self.autocast = _wants_bfloat16(config.precision, device)
         self.started = now()
         self.evaluate_seconds = 0.0
+        self._passes: tuple[nn.Module, CompiledPass | None] | None = None
 
     def train(self, state: TrainingState, checkpoint: Saves | None = None) -> History:
         """Train until a stop, then put the best epoch's weights into the model.
@@ -218,16 +221,36 @@ class Trainer:
 
     def train_step(self, state: TrainingState, rows: Tensor) -> float:
         """One step of AdamW on the given training rows; the batch's loss."""
-        loss = self.batch_loss(state.model, rows)
-        state.optimizer.descend(loss, state.average, self.config.gradient_clip)
+        compiled = self._compiled_pass(state.model)
+        if compiled is None:
+            loss = self.batch_loss(state.model, rows)
+            state.optimizer.descend(loss, state.average, self.config.gradient_clip)
+        else:
+            x, target, weight = self.batch(rows)
+            prediction = compiled.forward(x).requires_grad_()
+            loss = self.objective.batch_loss(prediction, target, weight)
+            (d_prediction,) = torch.autograd.grad(loss, prediction)
+            compiled.backward(d_prediction)
+            state.optimizer.move(state.average, self.config.gradient_clip)
         return float(loss.detach())
+
+    def _compiled_pass(self, model: nn.Module) -> CompiledPass | None:
+        """The passes of a model that need no autograd, if there are such."""
+        if self._passes is None or self._passes[0] is not model:
+            serves = not self.autocast and CompiledPass.serves(model)
+            self._passes = model, CompiledPass(cast("TabNSM", model)) if serves else None
+        return self._passes[1]
+
+    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Features (B, D), standardised targets (B, t) and weights (B,) of some training rows."""
+        x = self.data.train.gather(rows).to(self.device)
+        target = self.standard[rows].to(self.device)
+        weight = None if self.weight is None else self.weight[rows].to(self.device)
+        return x, target, weight
 
     def batch_loss(self, model: nn.Module, rows: Tensor) -> Tensor:
         """Objective of some training rows."""
-        x = self.data.train.gather(rows).to(self.device)  # (B, D)
-        target = self.standard[rows].to(self.device)  # (B, t)
-        weight = None if self.weight is None else self.weight[rows].to(self.device)
-        return self.loss_of(model, x, target, weight)
+        return self.loss_of(model, *self.batch(rows))
 
     def loss_of(self, model: nn.Module, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
         """Objective of encoded rows, (B, D), with standardised targets, (B, t)."""

@@ -12,9 +12,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss, softplus
 
+from tabnsm import kernels
 from tabnsm.columns.large import count_distinct
 from tabnsm.errors import InvalidDataError
-from tabnsm.functional.grid_loss import Bounds, check_grid_options, grid_loss
+from tabnsm.functional.grid_loss import (
+    Bounds,
+    check_grid_options,
+    grid_bounds,
+    grid_loss,
+    grid_range,
+)
 from tabnsm.functional.several_targets import (
     fill_missing,
     grids_of_targets,
@@ -272,6 +279,8 @@ class Objective:
         config = self.config
         if loss in PLAIN_LOSSES:
             return PLAIN_LOSSES[loss](prediction - target)
+        if prediction.requires_grad and kernels.serves_blend(prediction, target):
+            return self._compiled_losses(prediction, target, bounds)
         if config.huber_weight == 0:
             return self._grid_losses(prediction, target, bounds)
         huber = huber_loss(prediction, target, reduction="none", delta=config.huber_delta)
@@ -279,6 +288,23 @@ class Objective:
             return huber
         grid = self._grid_losses(prediction, target, bounds)
         return config.huber_weight * huber + (1 - config.huber_weight) * grid
+
+    def _compiled_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds | None) -> Tensor:
+        """The blend for a step of training: torch's many operators take long on few values."""
+        config = self.config
+        lower, width = grid_range(*(bounds or grid_bounds(prediction, target)))
+        scale = float(width) if config.normalize_grid else 1.0
+        return kernels.blend_losses(
+            prediction,
+            target,
+            lower=float(lower),
+            width=float(width),
+            n_grid_cells=config.n_grid_cells,
+            temperature=config.temperature * scale,
+            normalize=config.normalize_grid,
+            huber_weight=config.huber_weight,
+            huber_delta=config.huber_delta,
+        )
 
     def _grid_losses(self, prediction: Tensor, target: Tensor, bounds: Bounds | None) -> Tensor:
         return grid_loss(
