@@ -16,7 +16,7 @@ PRICES = np.arange(1000.0)[:, None]
 
 @pytest.fixture(autouse=True)
 def _several_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tabnsm.training.config.MAX_NETWORKS", 4)
+    monkeypatch.setattr("tabnsm.training.config.MAX_NETWORKS", 3)
 
 
 def test_no_option_is_left_to_be_found_out() -> None:
@@ -26,7 +26,7 @@ def test_no_option_is_left_to_be_found_out() -> None:
     left = [name for name, value in flat.items() if value == "auto" or value is None]
     assert left == ["target_transform", "patience", "time_limit", "precision"]
     assert options.training.batch_size == 32
-    assert options.training.n_ensemble == 4
+    assert options.training.n_ensemble == 3
     assert options.architecture.n_token_pools == 4
     assert options.architecture.compress_stride == options.architecture.compress_block_size
 
@@ -53,7 +53,7 @@ def test_a_model_and_its_file_have_the_options_that_were_used(tmp_path: Path) ->
     X = np.random.default_rng(0).normal(size=(120, 3))
     model = TabNSMRegressor(max_epochs=1, d_token=8, random_state=0).fit(X, X[:, 0] * X[:, 1])
     training = model.options_.training
-    assert training.n_ensemble == len(networks_of(model.model_)) == 4
+    assert training.n_ensemble == len(networks_of(model.model_)) == 3
     assert training.batch_size == 16
     assert model.options_.objective.loss == "blend"
     model.save(tmp_path / "m.safetensors")

@@ -22,7 +22,7 @@ def expected_failures(_: TabNSMRegressor) -> dict[str, str]:
     }
 
 
-# The ensemble that ships: four networks on tables as small as these. With all of its epochs the
+# The ensemble that ships: three networks on tables as small as these. With all of its epochs the
 # suite would take half an hour.
 @pytest.mark.slow
 @parametrize_with_checks(

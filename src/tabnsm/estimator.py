@@ -33,12 +33,12 @@ class TabNSMRegressor(TrainableRegressor):
     preset : {"default", "best", "paper", "fast"}, default "default"
         "best" adds trees, "paper" follows the paper's equations, "fast" trades accuracy for time.
     n_ensemble : int, "auto" or None, default None
-        Networks that are trained and predict together: "auto", which is 4 for up to 250,000
-        encoded values to train on, 3 for 4 million, 1 for more; paper: 1; fast: 1.
+        Networks that are trained and predict together: "auto", which is 3 for up to 4 million
+        encoded values to train on, and 1 for more; paper: 1; fast: 1.
     max_epochs : int or None, default None
         Most passes over the training rows: 200; paper: 100; fast: 30.
     batch_size : int or "auto", default "auto"
-        Rows per step; "auto" aims at 32 steps per epoch, with 16 to 256 rows each.
+        Rows per step; "auto" aims at 32 steps per epoch, with 16 to 256 rows each, in sixteens.
     learning_rate : float, default 2e-3
         Of AdamW, halved when validation stalls.
     weight_decay : float, default 1e-2
@@ -169,7 +169,7 @@ class TabNSMRegressor(TrainableRegressor):
         sees the one that the interaction makes alone.
     head_width : int, "auto" or None, default None
         Inner width of the regression head, twice as much for several targets: "auto", which is 64
-        for up to 150 rows to train on, else 256; paper: 256.
+        for up to 150 rows to train on, else 128; paper: 256.
 
     Attributes
     ----------

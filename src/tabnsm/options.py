@@ -101,7 +101,7 @@ class Options:
         --------
         >>> options = resolve_options({}).for_data(np.arange(1000.0)[:, None], n_features=80)
         >>> options.training.batch_size, options.training.n_ensemble, options.objective.loss
-        (32, 4, 'blend')
+        (32, 3, 'blend')
         >>> options.architecture.n_token_pools, options.architecture.compress_stride
         (4, 10)
         """

@@ -105,9 +105,9 @@ def test_explanations_are_the_mean_of_the_networks(
 
 def test_few_values_get_several_networks() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tabnsm.training.config.MAX_NETWORKS", 4)
-        sizes = [(100, 3), (2500, 25), (10_000, 25), (10_000, 26), (10_000, 400), (10_000, 401)]
-        assert [TrainingConfig().resolved_ensemble(*s) for s in sizes] == [4, 4, 4, 3, 3, 1]
+        patch.setattr("tabnsm.training.config.MAX_NETWORKS", 3)
+        sizes = [(100, 3), (10_000, 400), (10_000, 401)]
+        assert [TrainingConfig().resolved_ensemble(*s) for s in sizes] == [3, 3, 1]
     assert TrainingConfig(n_ensemble=7).resolved_ensemble(10**7, 100) == 7
     for wrong in (0, 1.5, True, "many"):
         with pytest.raises(InvalidOptionError, match='n_ensemble must be "auto" or an integer'):

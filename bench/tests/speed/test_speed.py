@@ -180,10 +180,11 @@ def test_step_profile() -> None:
     assert result["figures"][0]["value"] == pytest.approx(sum(shares.values()))
 
 
-def test_descent() -> None:
-    result = script("descent").run(shapes=((3, 16),), seconds=0.05)
+def test_kernel_step() -> None:
+    result = script("kernel_step").run(shapes=((3, 16),), seconds=0.05)
     (row,) = result["rows"]
-    assert row["ratio"] == row["one_pass_ms"] / row["torch_ms"]
+    ratios = [row["kernels_ms"] / row[f"{side}_ms"] for side in ("update", "operators")]
+    assert [found["value"] for found in result["figures"]] == ratios
 
 
 def test_step_stages() -> None:

@@ -10,7 +10,7 @@ from tabnsm.rules import is_integer, require, require_one_of
 
 MAX_TOKEN_POOLS = 512
 """Parts of tokens of all features together that the head sees beside them."""
-HEAD_WIDTH, SMALL_HEAD_WIDTH, SMALL_ROWS = 256, 64, 150
+HEAD_WIDTH, SMALL_HEAD_WIDTH, SMALL_ROWS = 128, 64, 150
 """Inner width of the head, and that for tables of up to so many rows."""
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
@@ -22,7 +22,7 @@ class ArchitectureConfig:
 
     Parameters
     ----------
-    d_token : int, default 32
+    d_token : int, default 48
         Width of a feature's token; a multiple of `n_heads`.
     n_heads : int, default 4
     attention : {"sparse", "full", "mamba"}, default "sparse"
@@ -51,17 +51,17 @@ class ArchitectureConfig:
         where that would be more than 512 in all or where tokens cannot be cut so.
     head_width : int or "auto", default "auto"
         Inner width of the regression head's maps; "auto" is 64 for up to 150 rows to train on,
-        else 256.
+        else 128.
 
     Examples
     --------
     >>> ArchitectureConfig(n_heads=5)
     Traceback (most recent call last):
     ...
-    tabnsm.errors.InvalidOptionError: d_token must be a multiple of n_heads (5), got 32.
+    tabnsm.errors.InvalidOptionError: d_token must be a multiple of n_heads (5), got 48.
     """
 
-    d_token: int = 32
+    d_token: int = 48
     n_heads: int = 4
     attention: Attention = "sparse"
     window_size: int = 6
@@ -75,7 +75,7 @@ class ArchitectureConfig:
     mixer_chunk_size: int = 64
     # NOTE[DIFF]: the paper's head sees one number per feature, too few in narrow tables.
     n_token_pools: int = 8
-    # NOTE[DIFF]: the paper is silent. The head has most of the weights, and few rows need few.
+    # NOTE[DIFF]: the paper is silent. The head has most of the weights, and much of a step's time.
     head_width: int | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class ArchitectureConfig:
         Examples
         --------
         >>> [ArchitectureConfig().resolved_width(n) for n in (80, 150, 151, None)]
-        [64, 64, 256, 256]
+        [64, 64, 128, 128]
         """
         if self.head_width != "auto":
             return self.head_width

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -11,8 +10,9 @@ from tabnsm.training.early_stopping import Patience
 from tabnsm.training.history import EvalMetric
 
 Precision = Literal["auto", "float32", "bfloat16"]
-MAX_NETWORKS, MIN_NETWORKS, ONE_NETWORK_CELLS = 4, 3, 4_000_000
-MIN_AUTO_BATCH, MAX_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
+MAX_NETWORKS, ONE_NETWORK_CELLS = 3, 4_000_000
+BATCH_MULTIPLE, MAX_AUTO_BATCH, AUTO_STEPS_PER_EPOCH = 16, 256, 32
+"""Rows share vectors of 16 numbers: the last few of a batch cost as much as a whole vector."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,11 @@ class TrainingConfig:
     Parameters
     ----------
     n_ensemble : int or "auto", default "auto"
-        Networks that are trained and predict together. "auto" is 4 for up to 250,000
-        encoded values to train on, 3 for up to 4 million and 1 for more. A fifth to eighth one
-        doubled the time on small tables and lowered the error on few.
+        Networks that are trained and predict together. "auto" is 3 for up to 4 million encoded
+        values to train on, and 1 for more.
     max_epochs : int, default 200
     batch_size : int or "auto", default "auto"
-        "auto" aims at 32 steps per epoch with batches of 16 to 256 rows.
+        "auto" aims at 32 steps per epoch, with batches of 16 to 256 rows that are multiples of 16.
     learning_rate : float, default 2e-3
     weight_decay : float, default 1e-2
         AdamW's; applied to matrices, not to tokens, biases and norms.
@@ -102,15 +101,12 @@ class TrainingConfig:
 
         Examples
         --------
-        >>> [TrainingConfig().resolved_ensemble(n, 30) for n in (1000, 8000, 10**5, 10**6)]
-        [4, 4, 3, 1]
+        >>> [TrainingConfig().resolved_ensemble(n, 30) for n in (1000, 10**5, 10**6)]
+        [3, 3, 1]
         """
         if self.n_ensemble != "auto":
             return self.n_ensemble
-        affordable = math.isqrt(ONE_NETWORK_CELLS // (n_rows * n_features))
-        if affordable == 0:
-            return 1
-        return min(max(affordable, MIN_NETWORKS), MAX_NETWORKS)
+        return MAX_NETWORKS if n_rows * n_features <= ONE_NETWORK_CELLS else 1
 
     def resolved_batch_size(self, n_rows: int) -> int:
         """Rows per step for a table of `n_rows`.
@@ -122,5 +118,5 @@ class TrainingConfig:
         """
         if self.batch_size != "auto":
             return self.batch_size
-        per_step = -(-n_rows // AUTO_STEPS_PER_EPOCH)
-        return min(max(per_step, MIN_AUTO_BATCH), MAX_AUTO_BATCH)
+        n_vectors = -(-n_rows // (AUTO_STEPS_PER_EPOCH * BATCH_MULTIPLE))
+        return min(max(n_vectors, 1) * BATCH_MULTIPLE, MAX_AUTO_BATCH)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -135,7 +136,7 @@ class Trainer:
         self.autocast = _wants_bfloat16(config.precision, device)
         self.started = now()
         self.evaluate_seconds = 0.0
-        self._passes: tuple[nn.Module, CompiledPass | None] | None = None
+        self._passes: WeakKeyDictionary[nn.Module, CompiledPass | None] = WeakKeyDictionary()
 
     def train(self, state: TrainingState, checkpoint: Saves | None = None) -> History:
         """Train until a stop, then put the best epoch's weights into the model.
@@ -236,10 +237,10 @@ class Trainer:
 
     def _compiled_pass(self, model: nn.Module) -> CompiledPass | None:
         """The passes of a model that need no autograd, if there are such."""
-        if self._passes is None or self._passes[0] is not model:
+        if model not in self._passes:
             serves = not self.autocast and CompiledPass.serves(model)
-            self._passes = model, CompiledPass(cast("TabNSM", model)) if serves else None
-        return self._passes[1]
+            self._passes[model] = CompiledPass(cast("TabNSM", model)) if serves else None
+        return self._passes[model]
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Features (B, D), standardised targets (B, t) and weights (B,) of some training rows."""
