@@ -66,7 +66,7 @@ def fixed(**options: Any) -> Options:
     return lambda _: options
 
 
-MANY_ROWS = ("bike_sharing_hour", "california_housing", "nyc_weather", "rodents", "storms")
+MANY_ROWS = ("bike_sharing_hour", "california_housing", "storms")
 STUDIES = {
     "values": Study(
         {
