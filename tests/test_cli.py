@@ -218,7 +218,7 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(folder / "model.safetensors")]) == 0
     shown = capsys.readouterr().out
     assert "parameters" in shown
-    assert "d_token=48" in shown
+    assert "d_token=32" in shown
     assert "best epoch" in shown
 
 

@@ -22,7 +22,7 @@ class ArchitectureConfig:
 
     Parameters
     ----------
-    d_token : int, default 48
+    d_token : int, default 32
         Width of a feature's token; a multiple of `n_heads`.
     n_heads : int, default 4
     attention : {"sparse", "full", "mamba"}, default "sparse"
@@ -58,10 +58,10 @@ class ArchitectureConfig:
     >>> ArchitectureConfig(n_heads=5)
     Traceback (most recent call last):
     ...
-    tabnsm.errors.InvalidOptionError: d_token must be a multiple of n_heads (5), got 48.
+    tabnsm.errors.InvalidOptionError: d_token must be a multiple of n_heads (5), got 32.
     """
 
-    d_token: int = 48
+    d_token: int = 32
     n_heads: int = 4
     attention: Attention = "sparse"
     window_size: int = 6
