@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tabnsm.kernels.attention import SMALL_WORK
-from tabnsm.kernels.interaction import Parameter
 from tabnsm.kernels.library import available, library, thread_pool
+from tabnsm.kernels.parameters import Parameter, set_gradients, set_weights
 from tabnsm.threads import thread_count
 
 # In the order of the enumeration in head.c.
@@ -86,18 +86,8 @@ def _new_problem(weights: Mapping[str, Tensor]) -> _Problem:
         n_targets=weights["dec2_weight"].shape[0],
         n_rank=weights["dec1_factor"].shape[0] if "dec1_factor" in weights else 0,
     )
-    for i, name in enumerate(PARAMETERS):
-        if name in weights:
-            x = weights[name]
-            rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
-            problem.parameter[i] = Parameter(x.data_ptr(), None, rows, columns)
+    set_weights(problem.parameter, PARAMETERS, weights)
     return problem
-
-
-def _set_gradients(problem: _Problem, gradients: Mapping[str, Tensor]) -> None:
-    for i, name in enumerate(PARAMETERS):
-        if name in gradients:
-            problem.parameter[i].gradient = gradients[name].data_ptr()
 
 
 def _open() -> ctypes.CDLL:
@@ -155,7 +145,7 @@ class HeadPass:
     def __init__(self, weights: Mapping[str, Tensor], gradients: Mapping[str, Tensor]) -> None:
         self._kept = (weights, gradients)  # whose addresses the problem has
         self._problem = _new_problem(weights)
-        _set_gradients(self._problem, gradients)
+        set_gradients(self._problem.parameter, PARAMETERS, gradients)
         self._from: tuple[Tensor, Tensor] | None = None
 
     def forward(self, features: Tensor) -> Tensor:
@@ -192,6 +182,7 @@ class _Head(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         saved, features, *weights = ctx.saved_tensors
         gradients = [torch.empty_like(x) for x in weights]
-        _set_gradients(ctx.problem, dict(zip(ctx.names, gradients, strict=True)))
+        named = dict(zip(ctx.names, gradients, strict=True))
+        set_gradients(ctx.problem.parameter, PARAMETERS, named)
         d_x = _run_backward(ctx.problem, features, saved, d_out.contiguous())
         return None, d_x, *gradients

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from tabnsm.functional.blocks import n_blocks
 from tabnsm.kernels.attention import SMALL_WORK, BlockOptions, Problem, block_options
 from tabnsm.kernels.library import library, thread_pool
+from tabnsm.kernels.parameters import Parameter, set_gradients, set_weights
 from tabnsm.threads import thread_count
 
 # In the order of the enumeration in interaction.c.
@@ -129,17 +130,6 @@ def interaction(
     return out
 
 
-class Parameter(ctypes.Structure):
-    """A weight as the kernels see it: addresses of values and gradient, and its shape."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("gradient", ctypes.c_void_p),
-        ("rows", ctypes.c_int64),
-        ("columns", ctypes.c_int64),
-    )
-
-
 class _Problem(ctypes.Structure):
     """Mirror of ``Interaction`` in interaction.c."""
 
@@ -165,7 +155,6 @@ def _new_problem(
     n_features: int,
     d_token: int,
     weights: Mapping[str, Tensor],
-    gradients: Mapping[str, Tensor] | None = None,
 ) -> _Problem:
     """What is the same for all batches."""
     options = shape.options
@@ -183,20 +172,8 @@ def _new_problem(
     problem.compress_stride = shape.compress_stride
     problem.chunk = weights["feature_weight1"].shape[0] if "feature_weight1" in weights else 0
     problem.n_pools = shape.n_pools
-    for i, name in enumerate(PARAMETERS):
-        if name in weights:
-            x = weights[name]
-            rows, columns = x.shape if x.ndim == 2 else (1, x.numel())
-            problem.parameter[i] = Parameter(x.data_ptr(), None, rows, columns)
-    if gradients is not None:
-        _set_gradients(problem, gradients)
+    set_weights(problem.parameter, PARAMETERS, weights)
     return problem
-
-
-def _set_gradients(problem: _Problem, gradients: Mapping[str, Tensor]) -> None:
-    for i, name in enumerate(PARAMETERS):
-        if name in gradients:
-            problem.parameter[i].gradient = gradients[name].data_ptr()
 
 
 def _run(
@@ -252,7 +229,8 @@ class InteractionPass:
     ) -> None:
         self.shape = shape
         self._kept = (weights, gradients)  # whose addresses the problem has
-        self._problem = _new_problem(shape, n_features, d_token, weights, gradients)
+        self._problem = _new_problem(shape, n_features, d_token, weights)
+        set_gradients(self._problem.parameter, PARAMETERS, gradients)
         self._from: tuple[Tensor, _Saved] | None = None
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -304,7 +282,8 @@ class _Interaction(torch.autograd.Function):
         tokens, attended, stats, selected, *weights = ctx.saved_tensors
         d_tokens = torch.empty_like(tokens)
         gradients = [torch.empty_like(x) for x in weights]
-        _set_gradients(ctx.problem, dict(zip(ctx.names, gradients, strict=True)))
+        named = dict(zip(ctx.names, gradients, strict=True))
+        set_gradients(ctx.problem.parameter, PARAMETERS, named)
         saved = _Saved(attended, stats, selected)
         d_out = d_out.contiguous()
         _run(ctx.problem, ctx.shape, tokens, saved, d_out=d_out, d_tokens=d_tokens)
