@@ -169,7 +169,7 @@ class TabNSMRegressor(TrainableRegressor):
         sees the one that the interaction makes alone.
     head_width : int, "auto" or None, default None
         Inner width of the regression head, twice as much for several targets: "auto", which is 64
-        for up to 150 rows to train on, else 128; paper: 256.
+        for up to 150 rows to train on, else 128 for up to 100 features, else 256; paper: 256.
 
     Attributes
     ----------

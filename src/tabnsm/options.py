@@ -112,7 +112,7 @@ class Options:
                 architecture,
                 n_token_pools=architecture.resolved_pools(n_features),
                 compress_stride=architecture.resolved_stride,
-                head_width=architecture.resolved_width(n_rows),
+                head_width=architecture.resolved_width(n_features, n_rows),
             ),
             objective=self.objective.for_target(target, explained),
             training=replace(

@@ -10,8 +10,10 @@ from tabnsm.rules import is_integer, require, require_one_of
 
 MAX_TOKEN_POOLS = 512
 """Parts of tokens of all features together that the head sees beside them."""
-HEAD_WIDTH, SMALL_HEAD_WIDTH, SMALL_ROWS = 128, 64, 150
-"""Inner width of the head, and that for tables of up to so many rows."""
+HEAD_WIDTH, NARROW_HEAD_WIDTH, NARROW_FEATURES = 256, 128, 100
+"""Inner width of the head, and that for tables of up to so many features."""
+SMALL_HEAD_WIDTH, SMALL_ROWS = 64, 150
+"""The same for tables of up to so many rows."""
 Attention = Literal["sparse", "full", "mamba"]
 Gates = Literal["head", "feature"]
 
@@ -51,7 +53,7 @@ class ArchitectureConfig:
         where that would be more than 512 in all or where tokens cannot be cut so.
     head_width : int or "auto", default "auto"
         Inner width of the regression head's maps; "auto" is 64 for up to 150 rows to train on,
-        else 128.
+        else 128 for up to 100 features, else 256.
 
     Examples
     --------
@@ -134,21 +136,25 @@ class ArchitectureConfig:
             parts //= 2
         return parts
 
-    def resolved_width(self, n_rows: int | None = None) -> int:
-        """Inner width of the head for so many rows to train on; None is many.
+    def resolved_width(self, n_features: int, n_rows: int | None = None) -> int:
+        """Inner width of the head for so many features and rows to train on; None is many rows.
 
         Examples
         --------
-        >>> [ArchitectureConfig().resolved_width(n) for n in (80, 150, 151, None)]
+        >>> [ArchitectureConfig().resolved_width(100, n) for n in (80, 150, 151, None)]
         [64, 64, 128, 128]
+        >>> ArchitectureConfig().resolved_width(101)
+        256
         """
         if self.head_width != "auto":
             return self.head_width
-        return SMALL_HEAD_WIDTH if n_rows is not None and n_rows <= SMALL_ROWS else HEAD_WIDTH
+        if n_rows is not None and n_rows <= SMALL_ROWS:
+            return SMALL_HEAD_WIDTH
+        return NARROW_HEAD_WIDTH if n_features <= NARROW_FEATURES else HEAD_WIDTH
 
-    def head_units(self, n_targets: int) -> int:
+    def head_units(self, n_features: int, n_targets: int) -> int:
         """Inner width of the head; several targets share twice as many units."""
-        return self.resolved_width() if n_targets == 1 else 2 * self.resolved_width()
+        return self.resolved_width(n_features) * (1 if n_targets == 1 else 2)
 
     @property
     def resolved_stride(self) -> int:

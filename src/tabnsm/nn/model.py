@@ -83,7 +83,8 @@ class TabNSM(nn.Module):
         self.interaction = AdaptiveSparseInteraction(attention, mixer, config.d_token)
         self.n_pools = config.resolved_pools(n_features)
         n_inputs = n_features * (1 + self.n_pools)
-        self.head = MultiStageHead(n_inputs, config.head_units(n_targets), generator, n_targets)
+        n_units = config.head_units(n_features, n_targets)
+        self.head = MultiStageHead(n_inputs, n_units, generator, n_targets)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.shape[1] != self.n_features:

@@ -55,7 +55,9 @@ def count_weights(
                 mixer = FeatureTokenMixer(n_features, d_token, config.mixer_chunk_size)
             parts: list[nn.Module] = [
                 AdaptiveSparseInteraction(attention, mixer, d_token),
-                MultiStageHead(width, config.head_units(n_targets), n_targets=n_targets),
+                MultiStageHead(
+                    width, config.head_units(n_features, n_targets), n_targets=n_targets
+                ),
             ]
     except (RuntimeError, TypeError) as error:  # what torch makes of sizes beyond its integers
         raise OverflowError(str(error)) from error
