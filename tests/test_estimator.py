@@ -635,7 +635,7 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     process.send_signal(2)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    shown = "interrupted: 1 of 4 networks trained 500 Training was interrupted in epoch"
+    shown = "interrupted: 1 of 3 networks trained 500 Training was interrupted in epoch"
     assert out.startswith(shown)
 
 
